@@ -1,0 +1,82 @@
+"""Settings: environment `OUTLAST_*`, units in the names, relations checked at start."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal, Self
+
+from pydantic import Field, SecretStr, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+
+class Settings(BaseSettings):
+    """What can be tuned, with its default. Every name is read as `OUTLAST_<NAME>`."""
+
+    model_config = SettingsConfigDict(env_prefix="OUTLAST_", extra="ignore", frozen=True)
+
+    database_url: SecretStr = SecretStr("postgresql://127.0.0.1:5432/outlast")
+    redis_url: SecretStr = SecretStr("redis://127.0.0.1:6379/0")
+    transport: Literal["redis", "pg"] = "redis"
+    handlers: str = Field("", description="comma-separated modules that define handlers")
+    queues: str = Field("default", description="comma-separated queues a worker serves")
+
+    worker_concurrency: int = Field(100, ge=1, le=10_000)
+    lease_seconds: float = Field(15, gt=0, le=3_600)
+    heartbeat_seconds: float = Field(1, gt=0)
+    suspect_seconds: float = Field(3, gt=0)
+    sweep_seconds: float = Field(0.2, gt=0, le=60)
+    shutdown_seconds: float = Field(30, ge=0, le=86_400)
+    republish_seconds: float = Field(5, gt=0)
+    block_seconds: float = Field(1, gt=0, le=30, description="longest wait for the broker in one read")
+
+    backoff_base_seconds: float = Field(1, gt=0)
+    backoff_cap_seconds: float = Field(300, gt=0)
+    max_crashes: int = Field(3, ge=2, le=1_000)
+    max_releases: int = Field(100, ge=1, le=10_000)
+    solo_processes: int = Field(4, ge=1, le=64, description="last starts one supervisor runs at once")
+
+    max_body_bytes: int = Field(1_048_576, ge=1_024, le=64 * 1_048_576)
+    max_result_bytes: int = Field(1_048_576, ge=2, le=64 * 1_048_576)
+    max_effect_bytes: int = Field(262_144, ge=2, le=64 * 1_048_576)
+    max_horizon_days: int = Field(366, ge=1, le=36_600)
+    retention_days: int = Field(30, ge=1)
+    dead_retention_days: int = Field(180, ge=1)
+    unknown_kind_days: float = Field(7, gt=0)
+
+    api_host: str = "127.0.0.1"
+    api_port: int = Field(8080, ge=0, le=65_535)
+    api_token: SecretStr | None = None
+    allow_anonymous: bool = False
+    database_pool_max: int = Field(10, ge=1, le=1_000)
+    database_timeout_seconds: float = Field(10, gt=0, le=60)
+
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    log_format: Literal["json", "console"] = "json"
+
+    @model_validator(mode="after")
+    def _relations(self) -> Self:
+        if not self.heartbeat_seconds < self.suspect_seconds < self.lease_seconds:
+            raise ValueError("heartbeat_seconds < suspect_seconds < lease_seconds must hold")
+        if self.backoff_base_seconds > self.backoff_cap_seconds:
+            raise ValueError("backoff_base_seconds must not exceed backoff_cap_seconds")
+        return self
+
+    @property
+    def handler_modules(self) -> list[str]:
+        return names(self.handlers)
+
+    @property
+    def queue_names(self) -> list[str]:
+        return names(self.queues)
+
+
+def names(text: str) -> list[str]:
+    """The words of a comma-separated list, in order, without repeats."""
+    return list(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+
+
+@lru_cache(maxsize=1)
+def settings() -> Settings:
+    """The settings of this process, read once."""
+    return Settings()

@@ -1,0 +1,124 @@
+"""The only place that opens PostgreSQL connections, and the one that names its failures."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, Self
+
+import asyncpg
+
+from app.domain.errors import DatabaseAway
+from app.settings import Settings
+
+Record = asyncpg.Record
+Connection = asyncpg.pool.PoolConnectionProxy | asyncpg.Connection  # type: ignore[type-arg]  # generic only in stubs
+
+CONNECT_SECONDS = 5.0
+
+AWAY = (
+    OSError,
+    asyncio.TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.QueryCanceledError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.InternalClientError,
+)
+
+_SQL = Path(__file__).parent / "sql"
+
+
+@cache
+def sql(name: str) -> str:
+    """The text of the statement in `sql/<name>.sql`."""
+    return (_SQL / f"{name}.sql").read_text(encoding="utf-8")
+
+
+@asynccontextmanager
+async def away_named() -> AsyncIterator[None]:
+    """Turns the driver's ways of saying "the server is gone" into `DatabaseAway`."""
+    try:
+        yield
+    except AWAY as error:
+        raise DatabaseAway(f"{type(error).__name__}: {error}") from error
+
+
+async def connect(settings: Settings, role: str) -> asyncpg.Connection:
+    """One connection outside the pool, for sessions that must be their own (locks, listening).
+
+    Raises `DatabaseAway`.
+    """
+    async with away_named():
+        return await asyncpg.connect(
+            settings.database_url.get_secret_value(),
+            timeout=CONNECT_SECONDS,
+            command_timeout=settings.database_timeout_seconds,
+            server_settings={"application_name": f"outlast {role}"},
+        )
+
+
+class Database:
+    """A pool of connections that runs named statements."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+
+    @classmethod
+    async def open(cls, settings: Settings, role: str, *, size_max: int | None = None) -> Self:
+        """Opens the pool; the first connection is made on first use.
+
+        Raises `DatabaseAway` only for an address that cannot be parsed or resolved.
+        """
+        async with away_named():
+            pool = await asyncpg.create_pool(
+                settings.database_url.get_secret_value(),
+                min_size=0,
+                max_size=size_max or settings.database_pool_max,
+                timeout=CONNECT_SECONDS,
+                command_timeout=settings.database_timeout_seconds,
+                server_settings={"application_name": f"outlast {role}"},
+            )
+        return cls(pool)
+
+    async def close(self) -> None:
+        """Closes the pool; connections that do not end in 2 s are dropped."""
+        try:
+            await asyncio.wait_for(self._pool.close(), 2)
+        except (TimeoutError, *AWAY):
+            self._pool.terminate()
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[Connection]:
+        """A connection for several statements. Raises `DatabaseAway`."""
+        async with away_named(), self._pool.acquire(timeout=CONNECT_SECONDS) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """A connection inside one transaction. Raises `DatabaseAway`."""
+        async with self.session() as connection, connection.transaction():
+            yield connection
+
+    async def fetch(self, name: str, *args: Any) -> list[Record]:
+        """All rows of the statement `name`. Raises `DatabaseAway`."""
+        async with self.session() as connection:
+            return await connection.fetch(sql(name), *args)
+
+    async def fetchrow(self, name: str, *args: Any) -> Record | None:
+        """The first row of the statement `name`. Raises `DatabaseAway`."""
+        async with self.session() as connection:
+            return await connection.fetchrow(sql(name), *args)
+
+    async def fetchval(self, name: str, *args: Any) -> Any:
+        """The first value of the statement `name`. Raises `DatabaseAway`."""
+        async with self.session() as connection:
+            return await connection.fetchval(sql(name), *args)

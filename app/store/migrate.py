@@ -1,0 +1,20 @@
+"""Brings a database to the newest revision; any number of processes may call it at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+
+from app.settings import Settings
+
+HEAD = "0001"
+
+
+def migrate(settings: Settings) -> None:
+    """Applies what is missing, in one transaction behind an advisory lock. Blocking."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parents[2] / "migrations"))
+    config.attributes["database_url"] = settings.database_url.get_secret_value()
+    command.upgrade(config, "head")
