@@ -1,0 +1,104 @@
+"""`outlast`: the operator commands of `app.cli`, and the processes that do the work.
+
+Every command imports what it runs when it runs, so that `outlast job list` pays for no worker.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.cli.commands import mount
+from app.cli.exits import exit_code_of, read_settings
+
+Handlers = Annotated[
+    list[str] | None, typer.Option("--handlers", help="Module that defines handlers; may be given again.")
+]
+
+cli = typer.Typer(
+    name="outlast",
+    help="Jobs that outlast their workers.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@cli.command()
+def dev(
+    port: Annotated[int, typer.Option(help="Port of the API; 0 takes a free one.")] = 8080,
+    data: Annotated[Path, typer.Option(help="Folder of the servers' data, env and pids.")] = Path(".outlast"),
+    workers: Annotated[int, typer.Option(min=0, help="Worker supervisors to run.")] = 1,
+    handlers: Handlers = None,
+) -> None:
+    """Run all of it on this machine, with PostgreSQL and Redis embedded."""
+    from workers.dev import command
+
+    settings = read_settings()
+    modules = handlers or settings.handler_modules
+    raise typer.Exit(command.run(settings, port=port, data=data, workers=workers, handlers=modules))
+
+
+@cli.command()
+def api(
+    host: Annotated[str | None, typer.Option(help="Address to bind; OUTLAST_API_HOST by default.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to bind; OUTLAST_API_PORT by default.")] = None,
+) -> None:
+    """Serve the HTTP API."""
+    from app.api.serve import serve
+
+    settings = read_settings()
+    raise typer.Exit(serve(settings, host or settings.api_host, settings.api_port if port is None else port))
+
+
+@cli.command()
+def relay() -> None:
+    """Publish what waits in the outbox; the leader also sweeps and cleans."""
+    from workers import relay as process
+
+    raise typer.Exit(process.run(read_settings()))
+
+
+@cli.command()
+def worker(
+    processes: Annotated[int, typer.Option(min=1, help="Child processes that run jobs.")] = 1,
+    handlers: Handlers = None,
+    queues: Annotated[str | None, typer.Option(help="Comma-separated queues to serve.")] = None,
+    concurrency: Annotated[int | None, typer.Option(min=1, help="Jobs one child runs at once.")] = None,
+) -> None:
+    """Run jobs: a supervisor with child processes."""
+    from workers import supervisor
+
+    _export("HANDLERS", ",".join(handlers) if handlers else None)
+    _export("QUEUES", queues)
+    _export("WORKER_CONCURRENCY", concurrency)
+    raise typer.Exit(supervisor.run(read_settings(), processes))
+
+
+@cli.command()
+def migrate(handlers: Handlers = None) -> None:
+    """Bring the database to the newest revision; with --handlers, publish their kinds too."""
+    from workers import migration
+
+    raise typer.Exit(migration.run(read_settings(), handlers or []))
+
+
+mount(cli)
+
+
+def _export(name: str, value: object | None) -> None:
+    """An option goes into the environment, where the processes this one starts look for it."""
+    if value is not None:
+        os.environ[f"OUTLAST_{name}"] = str(value)
+
+
+def main() -> None:
+    sys.exit(exit_code_of(cli))
+
+
+if __name__ == "__main__":
+    main()
