@@ -9,7 +9,6 @@ from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
-
 class Settings(BaseSettings):
     """What can be tuned, with its default. Every name is read as `OUTLAST_<NAME>`."""
 
@@ -18,38 +17,38 @@ class Settings(BaseSettings):
     database_url: SecretStr = SecretStr("postgresql://127.0.0.1:5432/outlast")
     redis_url: SecretStr = SecretStr("redis://127.0.0.1:6379/0")
     transport: Literal["redis", "pg"] = "redis"
-    handlers: str = Field("", description="comma-separated modules that define handlers")
-    queues: str = Field("default", description="comma-separated queues a worker serves")
+    handlers: str = Field(default="", description="comma-separated modules that define handlers")
+    queues: str = Field(default="default", description="comma-separated queues a worker serves")
 
-    worker_concurrency: int = Field(100, ge=1, le=10_000)
-    lease_seconds: float = Field(15, gt=0, le=3_600)
-    heartbeat_seconds: float = Field(1, gt=0)
-    suspect_seconds: float = Field(3, gt=0)
-    sweep_seconds: float = Field(0.2, gt=0, le=60)
-    shutdown_seconds: float = Field(30, ge=0, le=86_400)
-    republish_seconds: float = Field(5, gt=0)
-    block_seconds: float = Field(1, gt=0, le=30, description="longest wait for the broker in one read")
+    worker_concurrency: int = Field(default=100, ge=1, le=10_000)
+    lease_seconds: float = Field(default=15, gt=0, le=3_600)
+    heartbeat_seconds: float = Field(default=1, gt=0)
+    suspect_seconds: float = Field(default=3, gt=0)
+    sweep_seconds: float = Field(default=0.2, gt=0, le=60)
+    shutdown_seconds: float = Field(default=30, ge=0, le=86_400)
+    republish_seconds: float = Field(default=5, gt=0)
+    block_seconds: float = Field(default=1, gt=0, le=30, description="longest wait for the broker in one read")
 
-    backoff_base_seconds: float = Field(1, gt=0)
-    backoff_cap_seconds: float = Field(300, gt=0)
-    max_crashes: int = Field(3, ge=2, le=1_000)
-    max_releases: int = Field(100, ge=1, le=10_000)
-    solo_processes: int = Field(4, ge=1, le=64, description="last starts one supervisor runs at once")
+    backoff_base_seconds: float = Field(default=1, gt=0)
+    backoff_cap_seconds: float = Field(default=300, gt=0)
+    max_crashes: int = Field(default=3, ge=2, le=1_000)
+    max_releases: int = Field(default=100, ge=1, le=10_000)
+    solo_processes: int = Field(default=4, ge=1, le=64, description="last starts one supervisor runs at once")
 
-    max_body_bytes: int = Field(1_048_576, ge=1_024, le=64 * 1_048_576)
-    max_result_bytes: int = Field(1_048_576, ge=2, le=64 * 1_048_576)
-    max_effect_bytes: int = Field(262_144, ge=2, le=64 * 1_048_576)
-    max_horizon_days: int = Field(366, ge=1, le=36_600)
-    retention_days: int = Field(30, ge=1)
-    dead_retention_days: int = Field(180, ge=1)
-    unknown_kind_days: float = Field(7, gt=0)
+    max_body_bytes: int = Field(default=1_048_576, ge=1_024, le=64 * 1_048_576)
+    max_result_bytes: int = Field(default=1_048_576, ge=2, le=64 * 1_048_576)
+    max_effect_bytes: int = Field(default=262_144, ge=2, le=64 * 1_048_576)
+    max_horizon_days: int = Field(default=366, ge=1, le=36_600)
+    retention_days: int = Field(default=30, ge=1)
+    dead_retention_days: int = Field(default=180, ge=1)
+    unknown_kind_days: float = Field(default=7, gt=0)
 
     api_host: str = "127.0.0.1"
-    api_port: int = Field(8080, ge=0, le=65_535)
+    api_port: int = Field(default=8080, ge=0, le=65_535)
     api_token: SecretStr | None = None
     allow_anonymous: bool = False
-    database_pool_max: int = Field(10, ge=1, le=1_000)
-    database_timeout_seconds: float = Field(10, gt=0, le=60)
+    database_pool_max: int = Field(default=10, ge=1, le=1_000)
+    database_timeout_seconds: float = Field(default=10, gt=0, le=60)
 
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_format: Literal["json", "console"] = "json"

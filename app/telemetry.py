@@ -100,13 +100,10 @@ def _error_chain(error: BaseException) -> list[dict[str, Any]]:
 
 
 def _add_exception(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    given = event.pop("exc_info", None)
-    if isinstance(given, tuple):
-        given = given[1]
-    elif given and not isinstance(given, BaseException):
-        given = sys.exc_info()[1]
-    if isinstance(given, BaseException):
-        event["error"] = _error_chain(given)
+    given: object = event.pop("exc_info", None)
+    error = given if isinstance(given, BaseException) else sys.exc_info()[1] if given else None
+    if error is not None:
+        event["error"] = _error_chain(error)
     return event
 
 
@@ -121,7 +118,7 @@ def _add_scope(_logger: WrappedLogger, _method: str, event: EventDict) -> EventD
 
 def _as_json(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
     first = {name: event.pop(name) for name in ("timestamp", "level", "event")}
-    return json.dumps(first | event, default=str, ensure_ascii=False)
+    return json.dumps({**first, **event}, default=str, ensure_ascii=False)
 
 
 def _renderer(log_format: str) -> Processor:

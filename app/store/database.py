@@ -15,7 +15,7 @@ from app.domain.errors import DatabaseAway
 from app.settings import Settings
 
 Record = asyncpg.Record
-Connection = asyncpg.pool.PoolConnectionProxy | asyncpg.Connection  # type: ignore[type-arg]  # generic only in stubs
+Connection = asyncpg.pool.PoolConnectionProxy | asyncpg.Connection
 
 CONNECT_SECONDS = 5.0
 

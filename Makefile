@@ -1,0 +1,60 @@
+# Everything a developer runs. `make` lists it. Needs Python 3.11 or newer and nothing else: uv is brought
+# into .venv-tools when the machine has none. Nothing here needs root, and root may run all of it.
+
+PYTHON ?= python3
+BIN := .venv/bin
+TESTS ?= tests
+DATA ?= .outlast
+
+UV := $(shell command -v uv 2>/dev/null || echo .venv-tools/bin/uv)
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## This list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+.venv-tools/bin/uv:
+	$(PYTHON) -m venv .venv-tools
+	.venv-tools/bin/python -m pip install --quiet uv
+
+.venv/.synced: pyproject.toml uv.lock | $(filter .venv-tools/%,$(UV))
+	UV_PYTHON_DOWNLOADS=never $(UV) sync --quiet --frozen
+	@touch $@
+
+.PHONY: setup
+setup: .venv/.synced ## The locked environment in .venv
+
+.PHONY: check
+check: setup ## Formatting, lint, types, import contracts, the lock, the shape of the tree
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q tests/architecture
+
+.PHONY: test
+test: setup ## All tests, on real embedded servers, two at a time
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(TESTS)
+
+.PHONY: fmt
+fmt: setup ## Formats and fixes what can be fixed by a machine
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: demo
+demo: setup ## Tickets through throttling, crashes and a dead letter, up to its replay
+	$(BIN)/python -m examples.demo
+
+.PHONY: dev
+dev: setup ## API, relay, workers, PostgreSQL and Redis on this machine, in DATA
+	$(BIN)/outlast dev --data $(DATA)
+
+.PHONY: bench
+bench: setup ## A large history, and how fast each list page answers on it
+	$(BIN)/python -m bench.read_pages
+
+.PHONY: clean
+clean: ## Removes the environment and caches, and nothing that holds data
+	rm -rf .venv .venv-tools .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
