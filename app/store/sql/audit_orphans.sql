@@ -1,0 +1,9 @@
+-- Effects, attempts and idempotency keys belong to a job. $1: most findings.
+SELECT owned.job_id, string_agg(DISTINCT owned.what, ', ') || ' without a job' AS detail
+FROM (SELECT job_id, 'effects' AS what FROM effects
+      UNION ALL SELECT job_id, 'attempts' FROM attempts
+      UNION ALL SELECT job_id, 'idempotency keys' FROM idempotency_keys) AS owned
+WHERE NOT EXISTS (SELECT FROM jobs j WHERE j.id = owned.job_id)
+GROUP BY owned.job_id
+ORDER BY owned.job_id
+LIMIT $1
