@@ -41,9 +41,7 @@ class Coalescer(Generic[T, R]):
         self._waiting.append((item, future))
         if self._runner is None:
             # A context of its own: the batch is everybody's, the first caller's log fields are not.
-            self._runner = asyncio.get_running_loop().create_task(
-                self._run(), context=Context()
-            )
+            self._runner = asyncio.get_running_loop().create_task(self._run(), context=Context())
         return await future
 
     async def drain(self) -> None:

@@ -26,9 +26,7 @@ class Doubler:
         return [ValueError(item) if item < 0 else 2 * item for item in items]
 
 
-async def test_a_lone_item_goes_out_alone_and_what_waits_meanwhile_goes_together() -> (
-    None
-):
+async def test_a_lone_item_goes_out_alone_and_what_waits_meanwhile_goes_together() -> None:
     doubler = Doubler()
     doubler.gate.clear()
     coalescer = Coalescer(doubler.flush, batch_max=100)
@@ -52,16 +50,12 @@ async def test_no_batch_is_larger_than_its_limit() -> None:
 
 async def test_one_refused_item_fails_only_its_own_caller() -> None:
     coalescer = Coalescer(Doubler().flush, batch_max=100)
-    answers = await asyncio.gather(
-        *(coalescer.submit(n) for n in (1, -1, 2)), return_exceptions=True
-    )
+    answers = await asyncio.gather(*(coalescer.submit(n) for n in (1, -1, 2)), return_exceptions=True)
     assert answers[0] == 2 and answers[2] == 4
     assert isinstance(answers[1], ValueError)
 
 
-async def test_a_failing_flush_reaches_every_caller_of_its_batch_and_the_next_batch_works() -> (
-    None
-):
+async def test_a_failing_flush_reaches_every_caller_of_its_batch_and_the_next_batch_works() -> None:
     failures = [OSError("away")]
 
     async def flush(items: Sequence[int]) -> Sequence[int]:
@@ -70,16 +64,12 @@ async def test_a_failing_flush_reaches_every_caller_of_its_batch_and_the_next_ba
         return items
 
     coalescer = Coalescer(flush, batch_max=100)
-    answers = await asyncio.gather(
-        *(coalescer.submit(n) for n in range(3)), return_exceptions=True
-    )
+    answers = await asyncio.gather(*(coalescer.submit(n) for n in range(3)), return_exceptions=True)
     assert all(isinstance(answer, OSError) for answer in answers)
     assert await coalescer.submit(4) == 4
 
 
-async def test_a_cancelled_caller_takes_its_waiting_item_back_and_hurts_nobody() -> (
-    None
-):
+async def test_a_cancelled_caller_takes_its_waiting_item_back_and_hurts_nobody() -> None:
     doubler = Doubler()
     doubler.gate.clear()
     coalescer = Coalescer(doubler.flush, batch_max=100)
@@ -108,9 +98,7 @@ async def test_drain_returns_when_everything_is_answered() -> None:
     assert await asyncio.gather(*tasks) == [0, 2, 4]
 
 
-async def test_a_batch_that_is_cancelled_cancels_its_callers_rather_than_leaving_them() -> (
-    None
-):
+async def test_a_batch_that_is_cancelled_cancels_its_callers_rather_than_leaving_them() -> None:
     async def flush(items: Sequence[int]) -> Sequence[int]:
         raise asyncio.CancelledError
 
