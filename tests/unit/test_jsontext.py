@@ -69,6 +69,7 @@ def test_nesting_of_one_hundred_is_kept() -> None:
 @pytest.mark.parametrize(
     "value",
     [math.nan, math.inf, "\ud800", {"\0": 1}, {1: 2}, {1, 2}, b"bytes", 1j, 10**4300, object()],
+    ids=lambda value: type(value).__name__,
 )
 def test_python_values_that_are_not_json_are_refused(value: object) -> None:
     with pytest.raises(JsonRefused):
