@@ -1,0 +1,1 @@
+"""All of Outlast on one machine: embedded servers and `outlast dev`."""
