@@ -1,0 +1,161 @@
+"""A job and its dead letter as callers see them, and how they are written as JSON.
+
+`input`, `result`, `error`, `progress` and `metadata` stay JSON text from the column to the answer, so
+that no digit and no order of keys can change on the way.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from app.domain.instants import rfc3339
+from app.domain.states import State
+
+JsonText = str
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job at one moment.
+
+    `state` is None only when the conservation law is broken (`outlast audit` names the job).
+    `due_at` is set while the job waits, `progress` while it runs, `finished_at` once it is done,
+    cancelled or dead. `fingerprint` groups dead letters. Lists leave `input` and `result` None.
+    """
+
+    id: UUID
+    kind: str
+    queue: str
+    priority: int
+    state: State | None
+    reason: str | None
+    attempt: int
+    retries: int
+    max_retries: int
+    crashes: int
+    releases: int
+    timeout_seconds: float
+    metadata: JsonText | None
+    error: JsonText | None
+    progress: JsonText | None
+    fingerprint: str | None
+    created_at: datetime
+    due_at: datetime | None
+    deadline: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    input: JsonText | None = None
+    result: JsonText | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Part of a list. Only `next_cursor` None is the end: a sparse filter gives short pages."""
+
+    data: list[JobView]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EffectView:
+    """An effect as it is on record; `result` is JSON text."""
+
+    key: str
+    state: str
+    policy: str
+    calls: int
+    attempt: int
+    result: JsonText | None
+    intent_at: datetime
+    recorded_at: datetime | None
+
+
+def dump(value: object) -> JsonText:
+    """Compact JSON text of what holds only JSON values, UUIDs and times."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain)
+
+
+def job_json(job: JobView, *, payloads: bool = True) -> JsonText:
+    """The job as one JSON object; without `input` and `result` when `payloads` is false."""
+    return _object(_members(job, payloads=payloads))
+
+
+def dead_letter_json(job: JobView, *, payloads: bool = True) -> JsonText:
+    """A dead job with `fingerprint` and `died_at` beside everything a job has."""
+    return _object(
+        _members(job, payloads=payloads) | {"fingerprint": dump(job.fingerprint), "died_at": dump(job.finished_at)}
+    )
+
+
+def page_json(items: Iterable[JsonText], next_cursor: str | None) -> JsonText:
+    """`{"data": [...], "next_cursor": ...}` of items that are JSON text already."""
+    return _object({"data": f"[{','.join(items)}]", "next_cursor": dump(next_cursor)})
+
+
+def effect_json(effect: EffectView) -> JsonText:
+    """The effect as one JSON object."""
+    return _object(
+        {
+            "key": dump(effect.key),
+            "state": dump(effect.state),
+            "policy": dump(effect.policy),
+            "calls": dump(effect.calls),
+            "attempt": dump(effect.attempt),
+            "result": _or_null(effect.result),
+            "intent_at": dump(effect.intent_at),
+            "recorded_at": dump(effect.recorded_at),
+        }
+    )
+
+
+def _members(job: JobView, *, payloads: bool) -> dict[str, JsonText]:
+    bulky = {"input": _or_null(job.input), "result": _or_null(job.result)} if payloads else {}
+    return {
+        "id": dump(job.id),
+        "kind": dump(job.kind),
+        "queue": dump(job.queue),
+        "priority": dump(job.priority),
+        "state": dump(job.state),
+        "reason": dump(job.reason),
+        "attempt": dump(job.attempt),
+        "retries": dump({"used": job.retries, "max": job.max_retries}),
+        "crashes": dump(job.crashes),
+        **bulky,
+        "error": _or_null(job.error),
+        "progress": _or_null(job.progress),
+        "metadata": _or_null(job.metadata),
+        "timeout_seconds": dump(job.timeout_seconds),
+        "created_at": dump(job.created_at),
+        "due_at": dump(job.due_at),
+        "deadline": dump(job.deadline),
+        "started_at": dump(job.started_at),
+        "finished_at": dump(job.finished_at),
+        "links": dump(_links(job)),
+    }
+
+
+def _links(job: JobView) -> dict[str, str]:
+    here = f"/v1/jobs/{job.id}"
+    parts = ("result", "timeline", "explanation", "effects", "cancel", "retry")
+    links = {"self": here} | {part: f"{here}/{part}" for part in parts}
+    return links | ({"dead_letter": f"/v1/dead-letters/{job.id}"} if job.state is State.DEAD else {})
+
+
+def _object(members: Mapping[str, JsonText]) -> JsonText:
+    return "{" + ",".join(f'"{name}":{text}' for name, text in members.items()) + "}"
+
+
+def _or_null(text: JsonText | None) -> JsonText:
+    return "null" if text is None else text
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, datetime):
+        return rfc3339(value)
+    if isinstance(value, UUID):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} is not JSON")
