@@ -31,7 +31,7 @@ def read(data: bytes | str) -> JsonValue:
     Raises `JsonRefused`; its `why` gives line and column.
     """
     try:
-        return cast(JsonValue, from_json(data, allow_inf_nan=False))
+        return cast("JsonValue", from_json(data, allow_inf_nan=False))
     except (ValueError, TypeError) as error:
         raise JsonRefused(f"not JSON: {error}") from error
 
@@ -66,7 +66,21 @@ def token(key: str | int) -> str:
 
 
 def _fault(value: object, depth_left: int) -> tuple[str, str] | None:
-    """What is wrong with the value and where, deepest first found; the pointer grows on the way out."""
+    """What is wrong with the value and where; the pointer grows on the way out."""
+    if not isinstance(value, dict | list | tuple):
+        return _scalar_fault(value)
+    if depth_left == 0:
+        return ("nested too deeply", "")
+    if isinstance(value, dict):
+        return _object_fault(cast("dict[object, object]", value), depth_left - 1)
+    for index, item in enumerate(cast("list[object]", value)):
+        fault = _fault(item, depth_left - 1)
+        if fault is not None:
+            return fault[0], token(index) + fault[1]
+    return None
+
+
+def _scalar_fault(value: object) -> tuple[str, str] | None:
     if isinstance(value, str):
         return _text_fault(value)
     if value is None or isinstance(value, bool):
@@ -75,17 +89,7 @@ def _fault(value: object, depth_left: int) -> tuple[str, str] | None:
         return None if -_INTEGER_BOUND < value < _INTEGER_BOUND else (f"more than {DIGITS_MAX} digits", "")
     if isinstance(value, float):
         return None if isfinite(value) else ("a number that is not finite", "")
-    if not isinstance(value, dict | list | tuple):
-        return (f"{type(value).__name__} is not JSON", "")
-    if depth_left == 0:
-        return ("nested too deeply", "")
-    if isinstance(value, dict):
-        return _object_fault(cast(dict[object, object], value), depth_left - 1)
-    for index, item in enumerate(cast(list[object], value)):
-        fault = _fault(item, depth_left - 1)
-        if fault is not None:
-            return fault[0], token(index) + fault[1]
-    return None
+    return (f"{type(value).__name__} is not JSON", "")
 
 
 def _object_fault(value: dict[object, object], depth_left: int) -> tuple[str, str] | None:
