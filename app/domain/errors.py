@@ -10,6 +10,7 @@ OutlastError
 │   ├── EffectMismatch      other arguments under a recorded key
 │   ├── EffectUnknown       an intent without a result that must not be repeated
 │   └── NotRecordable       a result that is not JSON or is too large
+├── HandlersRefused         a module or a handler that cannot be used
 ├── LeaseLost               this attempt no longer holds the job
 ├── JsonRefused             text that is not the JSON we keep
 ├── Refused                 a request that cannot be carried out, with a problem slug
@@ -53,6 +54,10 @@ class Permanent(HandlerError):
 
 class NotPerformed(HandlerError):
     """Raised by an effect function that knows its outside call did not happen."""
+
+
+class HandlersRefused(OutlastError):
+    """A module or a handler cannot be used as it is declared."""
 
 
 class EffectError(OutlastError):

@@ -1,0 +1,38 @@
+"""What a running handler may ask of the lease it runs under."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from app.domain.leased import LeasedJob
+
+
+class RunLease(Protocol):
+    """One attempt's hold on its job, as `workers.executor` and `workers.effects` see it.
+
+    Whoever keeps the lease ends a run from outside by setting `lost` or `releasing` and then
+    cancelling the task that awaits `Executor.execute`. A second cancel of a release no longer waits
+    for the call in flight.
+    """
+
+    @property
+    def job(self) -> LeasedJob: ...
+
+    @property
+    def lost(self) -> asyncio.Event:
+        """Set when the job is no longer ours: cancelled, rescued, or silent for a lease."""
+        ...
+
+    @property
+    def releasing(self) -> asyncio.Event:
+        """Set when the job is to be given back: the worker shuts down."""
+        ...
+
+    async def may_call(self) -> None:
+        """Returns once a heartbeat is fresh enough for an outside call to begin. Raises `LeaseLost`."""
+        ...
+
+    async def progress(self, json_text: str) -> None:
+        """Shows `{"done", "total", "message"}`. Best effort; raises nothing."""
+        ...
