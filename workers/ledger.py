@@ -7,39 +7,13 @@ in `outlast.testing`.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Protocol
 from uuid import UUID
 
-from app.domain.states import EffectState, Policy
+from app.domain.effects import EffectRow, Grant, IntentAnswer
+from app.domain.states import Policy
 
-
-class Grant(StrEnum):
-    GRANTED = "granted"
-    REFUSED = "refused"
-    FENCED = "fenced"
-
-
-@dataclass(frozen=True, slots=True)
-class EffectRow:
-    """An effect as it is on record. `result` is JSON text, `attempt` wrote the intent."""
-
-    key: str
-    attempt: int
-    policy: Policy
-    args_digest: bytes
-    state: EffectState
-    result: str | None
-    calls: int
-
-
-@dataclass(frozen=True, slots=True)
-class IntentAnswer:
-    """`GRANTED`: call. `FENCED`: the lease is gone. `REFUSED`: `row` says what is there."""
-
-    grant: Grant
-    row: EffectRow | None = None
+__all__ = ["EffectRow", "Grant", "IntentAnswer", "Ledger"]
 
 
 class Ledger(Protocol):

@@ -62,8 +62,14 @@ async def connect(settings: Settings, role: str) -> asyncpg.Connection:
             settings.database_url.get_secret_value(),
             timeout=CONNECT_SECONDS,
             command_timeout=settings.database_timeout_seconds,
-            server_settings={"application_name": f"outlast {role}"},
+            server_settings=_session(role),
         )
+
+
+def _session(role: str) -> dict[str, str]:
+    # Plans are made while tables are small and kept while they grow: a sequential scan must never look cheap, and
+    # nothing here is worth compiling.
+    return {"application_name": f"outlast {role}", "enable_seqscan": "off", "jit": "off"}
 
 
 class Database:
@@ -85,7 +91,7 @@ class Database:
                 max_size=size_max or settings.database_pool_max,
                 timeout=CONNECT_SECONDS,
                 command_timeout=settings.database_timeout_seconds,
-                server_settings={"application_name": f"outlast {role}"},
+                server_settings=_session(role),
             )
         return cls(pool)
 

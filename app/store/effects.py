@@ -1,0 +1,149 @@
+"""The effects of jobs in PostgreSQL, guarded by leases; concurrent wishes share a statement.
+
+Implements `workers.ledger.Ledger`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from app.coalesce import Coalescer
+from app.domain.effects import EffectRow, Grant, IntentAnswer
+from app.domain.states import EffectState, Policy
+from app.settings import Settings
+from app.store.database import Connection, Database, Record, sql
+from app.store.fleet import LOCK_CLASS
+
+BATCH_MAX = 500
+FENCED = IntentAnswer(Grant.FENCED)
+GRANTED = IntentAnswer(Grant.GRANTED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Intent:
+    job_id: UUID
+    attempt: int
+    key: str
+    policy: Policy
+    args_digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    job_id: UUID
+    attempt: int
+    key: str
+    result: str
+
+
+class Effects:
+    """The effects on record. Every method may raise `DatabaseAway`; all may be sent again."""
+
+    def __init__(self, db: Database, settings: Settings) -> None:
+        self._db = db
+        self._lease_seconds = settings.lease_seconds
+        self._intents: Coalescer[_Intent, IntentAnswer] = Coalescer(self._intend, batch_max=BATCH_MAX)
+        self._results: Coalescer[_Result, bool] = Coalescer(self._record, batch_max=BATCH_MAX)
+
+    async def intent(self, job_id: UUID, attempt: int, key: str, policy: Policy, args_digest: bytes) -> IntentAnswer:
+        """Commits the intent to call, before the call."""
+        while True:
+            answer = await self._intents.submit(_Intent(job_id, attempt, key, policy, args_digest))
+            if answer.grant is not Grant.REFUSED or answer.row is not None:
+                return answer
+            # Refused by a row younger than the statement's snapshot: the next one sees it.
+
+    async def record(self, job_id: UUID, attempt: int, key: str, result: str) -> bool:
+        """Commits the result (JSON text). False: the lease is gone, nothing was written."""
+        return await self._results.submit(_Result(job_id, attempt, key, result))
+
+    async def clear(self, job_id: UUID, attempt: int, key: str) -> bool:
+        """Takes my intent back: the call certainly did not happen. False: the lease is gone."""
+        return await self._db.fetchval("clear_if_leased", job_id, attempt, key) is not None
+
+    async def take_over(self, job_id: UUID, attempt: int, key: str, seen_attempt: int) -> bool:
+        """Makes an intent of `seen_attempt` mine, once its writer is certainly gone."""
+        taken = await self._db.fetchval(
+            "take_over_if_leased", job_id, attempt, key, seen_attempt, self._lease_seconds, LOCK_CLASS
+        )
+        return taken is not None
+
+    async def transact(
+        self,
+        job_id: UUID,
+        attempt: int,
+        key: str,
+        args_digest: bytes,
+        call: Callable[[Connection], Awaitable[str]],
+    ) -> IntentAnswer:
+        """Runs `call(connection)` and records the JSON text it returns, in one transaction: both or neither."""
+        async with self._db.transaction() as connection:
+            lease = await connection.fetchrow(sql("transact_intent"), job_id, attempt)
+            if lease is None:
+                return FENCED
+            row = await connection.fetchrow(sql("effect"), job_id, key)
+            if row is not None and row["state"] != EffectState.CLEARED:
+                return IntentAnswer(Grant.REFUSED, _effect(row))
+            result = await call(connection)
+            await connection.fetchval(
+                sql("transact_record"),
+                job_id,
+                key,
+                lease["tenant"],
+                attempt,
+                lease["worker_id"],
+                args_digest,
+                result,
+            )
+        recorded = EffectRow(key, attempt, Policy.REPEATABLE, args_digest, EffectState.RECORDED, result, calls=1)
+        return IntentAnswer(Grant.GRANTED, recorded)
+
+    async def _intend(self, wishes: Sequence[_Intent]) -> list[IntentAnswer | Exception]:
+        order = sorted(range(len(wishes)), key=lambda nth: (wishes[nth].job_id, wishes[nth].key))
+        batch = [wishes[nth] for nth in order]
+        rows = await self._db.fetch(
+            "intend_if_leased",
+            [wish.job_id for wish in batch],
+            [wish.attempt for wish in batch],
+            [wish.key for wish in batch],
+            [wish.policy for wish in batch],
+            [wish.args_digest for wish in batch],
+        )
+        answers: list[IntentAnswer | Exception] = [FENCED] * len(wishes)
+        for nth, row in zip(order, rows, strict=True):
+            answers[nth] = _answer(row)
+        return answers
+
+    async def _record(self, results: Sequence[_Result]) -> list[bool | Exception]:
+        batch = sorted(results, key=lambda result: (result.job_id, result.key))
+        rows = await self._db.fetch(
+            "record_if_leased",
+            [one.job_id for one in batch],
+            [one.attempt for one in batch],
+            [one.key for one in batch],
+            [one.result for one in batch],
+        )
+        recorded = {(row["job_id"], row["key"]) for row in rows}
+        return [(one.job_id, one.key) in recorded for one in results]
+
+
+def _answer(row: Record) -> IntentAnswer:
+    if not row["held"]:
+        return FENCED
+    if row["granted"]:
+        return GRANTED
+    return IntentAnswer(Grant.REFUSED, _effect(row) if row["state"] is not None else None)
+
+
+def _effect(row: Record) -> EffectRow:
+    return EffectRow(
+        key=row["key"],
+        attempt=row["attempt"],
+        policy=Policy(row["policy"]),
+        args_digest=row["args_digest"],
+        state=EffectState(row["state"]),
+        result=row["result"],
+        calls=row["calls"],
+    )

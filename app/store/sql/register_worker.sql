@@ -1,0 +1,4 @@
+-- $1 id, $2 role, $3 host, $4 pid, $5 queues, $6 kinds, $7 slots, $8 transport -> lock_key
+INSERT INTO workers (id, role, host, pid, queues, kinds, slots, transport)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+RETURNING lock_key
