@@ -14,6 +14,7 @@ from uuid import UUID
 from app.domain.filters import DeadFilter, JobFilter
 from app.domain.instants import uuid_floor
 from app.domain.states import State
+from app.domain.timeline import Action, Attempt
 from app.domain.views import EffectView, JobView
 from app.store.database import Database, Record
 
@@ -55,31 +56,6 @@ class DeadIds:
 
     ids: list[UUID]
     stopped: tuple[datetime, UUID] | None
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptRow:
-    """One attempt. `end` None: it runs now. `host`, `pid` None: its worker is no longer listed."""
-
-    attempt: int
-    end: str | None
-    cause: str | None
-    error: str | None
-    worker_id: UUID | None
-    host: str | None
-    pid: int | None
-    started_at: datetime | None
-    ended_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class ActionRow:
-    """What an operator did to a job."""
-
-    at: datetime
-    actor: str
-    action: str
-    reason: str | None
 
 
 async def page(db: Database, filters: JobFilter, limit: int, before: UUID | None, *, look_max: int = LOOK_MAX) -> Ids:
@@ -140,10 +116,10 @@ async def settled(db: Database, ids: Sequence[UUID]) -> set[UUID]:
     return {row["job_id"] for row in await db.fetch("settled", sorted(ids))} if ids else set()
 
 
-async def attempts(db: Database, job_id: UUID) -> list[AttemptRow]:
+async def attempts(db: Database, job_id: UUID) -> list[Attempt]:
     """The newest 1,000 attempts of a job, oldest first. Raises `DatabaseAway`."""
     rows = await db.fetch("timeline_attempts", job_id, ATTEMPTS_MAX)
-    return [AttemptRow(**{name: row[name] for name in AttemptRow.__slots__}) for row in reversed(rows)]
+    return [Attempt(**row) for row in reversed(rows)]
 
 
 async def effects(db: Database, job_id: UUID) -> list[EffectView]:
@@ -156,9 +132,9 @@ async def effect_marks(db: Database, job_id: UUID) -> list[EffectView]:
     return [EffectView(**row, result=None) for row in await db.fetch("effect_marks", job_id, EFFECTS_MAX)]
 
 
-async def actions(db: Database, job_id: UUID) -> list[ActionRow]:
+async def actions(db: Database, job_id: UUID) -> list[Action]:
     """What operators did to a job, oldest first. Raises `DatabaseAway`."""
-    return [ActionRow(**row) for row in reversed(await db.fetch("actions_on_job", job_id, ACTIONS_MAX))]
+    return [Action(**row) for row in reversed(await db.fetch("actions_on_job", job_id, ACTIONS_MAX))]
 
 
 def _job(row: Record) -> JobView:

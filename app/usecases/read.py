@@ -9,6 +9,7 @@ from app.domain.cursor import dead_cursor, dead_position, job_cursor, job_positi
 from app.domain.errors import Refused
 from app.domain.filters import DeadFilter, JobFilter
 from app.domain.states import TERMINAL, State
+from app.domain.timeline import Timeline, assemble
 from app.domain.views import EffectView, JobView, JsonText, Page
 from app.store import reading
 from app.store.database import Database
@@ -94,6 +95,14 @@ async def effects(db: Database, job_id: UUID) -> list[EffectView]:
     if not found:
         await job(db, job_id)
     return found
+
+
+async def timeline(db: Database, job_id: UUID) -> Timeline:
+    """What happened to a job, in order. Raises `Refused` (404 `job-not-found`) and `DatabaseAway`."""
+    found = await job(db, job_id)
+    attempts = await reading.attempts(db, job_id)
+    marks = await reading.effect_marks(db, job_id)
+    return assemble(found, attempts, marks, await reading.actions(db, job_id))
 
 
 async def settled(db: Database, job_ids: Sequence[UUID]) -> set[UUID]:
