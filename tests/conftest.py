@@ -74,8 +74,8 @@ def redis_server(servers_folder: Path) -> Iterator[Redis]:
 @pytest.fixture
 def redis_url(redis_server: Redis) -> str:
     """The URL of an emptied Valkey."""
-    with RedisClient.from_url(redis_server.url) as client:
-        client.flushall()
+    with RedisClient.from_url(redis_server.url) as client:  # pyright: ignore[reportUnknownMemberType]  # its **kwargs
+        client.execute_command("FLUSHALL")  # pyright: ignore[reportUnknownMemberType]  # its **options
     return redis_server.url
 
 

