@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter
@@ -100,7 +100,7 @@ def task(
     _refuse_if(not is_name(name), f"{name!r} cannot name a kind")
     _refuse_if(not 0 < len(version) <= VERSION_CHARS_MAX, f"{name}: version has 1 to {VERSION_CHARS_MAX} characters")
     _check_defaults(name, defaults)
-    scope = sys._getframe(1).f_locals  # noqa: SLF001  # annotations may name classes of the enclosing function
+    scope = _scope_of(inspect.currentframe())
 
     def declare(function: Handler) -> Handler:
         declared = _read(name, version, function, defaults, scope)
@@ -139,6 +139,11 @@ def load(modules: Sequence[str]) -> Registry:
     return Registry(list(found.values()))
 
 
+def _scope_of(frame: FrameType | None) -> Mapping[str, Any]:
+    """The local names where `task` is called: annotations may name classes of the enclosing function."""
+    return frame.f_back.f_locals if frame is not None and frame.f_back is not None else {}
+
+
 def _imported(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
@@ -155,9 +160,7 @@ def _tasks_of(module: ModuleType) -> dict[str, Task]:
     return {one.name: one for one in (*own, *named) if isinstance(one, Task)}
 
 
-def _read(
-    name: str, version: str, function: Callable[..., Any], defaults: Defaults, scope: Mapping[str, Any]
-) -> Task:
+def _read(name: str, version: str, function: Callable[..., Any], defaults: Defaults, scope: Mapping[str, Any]) -> Task:
     try:
         signature = inspect.signature(function, locals=dict(scope), eval_str=True)
     except NameError as error:
