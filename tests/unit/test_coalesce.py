@@ -45,13 +45,14 @@ async def test_no_batch_is_larger_than_its_limit() -> None:
     coalescer = Coalescer(doubler.flush, batch_max=7)
     await asyncio.gather(*(coalescer.submit(number) for number in range(30)))
     assert max(map(len, doubler.batches)) == 7
-    assert sum(doubler.batches, []) == list(range(30))
+    assert [item for batch in doubler.batches for item in batch] == list(range(30))
 
 
 async def test_one_refused_item_fails_only_its_own_caller() -> None:
     coalescer = Coalescer(Doubler().flush, batch_max=100)
     answers = await asyncio.gather(*(coalescer.submit(n) for n in (1, -1, 2)), return_exceptions=True)
-    assert answers[0] == 2 and answers[2] == 4
+    assert answers[0] == 2
+    assert answers[2] == 4
     assert isinstance(answers[1], ValueError)
 
 
