@@ -1,0 +1,1 @@
+"""Language-model providers of `ticket.triage`, behind one protocol."""
