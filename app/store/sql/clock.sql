@@ -1,0 +1,2 @@
+-- -> the database's time
+SELECT clock_timestamp()
