@@ -1,0 +1,18 @@
+"""Fixtures of tests against one database."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from app.settings import Settings
+from app.store.database import Database
+from tests.integration.world import World, opened
+
+
+@pytest.fixture
+async def world(db: Database, settings: Settings) -> AsyncIterator[World]:
+    """A worker that holds its lock, on this test's database."""
+    async with opened(db, settings) as world:
+        yield world
