@@ -7,6 +7,7 @@ from uuid import UUID
 
 from fastapi import Depends, Request
 
+from app.api.waiting import Waiting
 from app.domain.errors import Refused
 from app.settings import Settings
 from app.store.database import Database
@@ -20,6 +21,10 @@ async def _settings(request: Request) -> Settings:
     return request.app.state.settings
 
 
+async def _waiting(request: Request) -> Waiting:
+    return request.app.state.waiting
+
+
 async def _job_id(job_id: str) -> UUID:
     """A text that cannot be an id names no job."""
     try:
@@ -30,4 +35,5 @@ async def _job_id(job_id: str) -> UUID:
 
 UseDatabase = Annotated[Database, Depends(_database)]
 UseSettings = Annotated[Settings, Depends(_settings)]
+UseWaiting = Annotated[Waiting, Depends(_waiting)]
 JobId = Annotated[UUID, Depends(_job_id)]

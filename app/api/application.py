@@ -11,10 +11,12 @@ from starlette.middleware import Middleware
 from app.api import problems
 from app.api.auth import Gate
 from app.api.body import BodyLimit
+from app.api.routes import dead_letters, health, jobs, metrics
+from app.api.waiting import Waiting
 from app.settings import Settings
 from app.store.database import Database
 
-ROUTERS: tuple[APIRouter, ...] = ()
+ROUTERS: tuple[APIRouter, ...] = (jobs.router, dead_letters.router, health.router, metrics.router)
 
 
 def create(settings: Settings) -> FastAPI:
@@ -24,9 +26,11 @@ def create(settings: Settings) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         database = await Database.open(settings, "api")
         app.state.database = database
+        app.state.waiting = Waiting(database)
         try:
             yield
         finally:
+            await app.state.waiting.close()
             await database.close()
 
     token = settings.api_token.get_secret_value() if settings.api_token is not None else None

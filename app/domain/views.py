@@ -93,7 +93,12 @@ def dead_letter_json(job: JobView, *, payloads: bool = True) -> JsonText:
 
 def page_json(items: Iterable[JsonText], next_cursor: str | None) -> JsonText:
     """`{"data": [...], "next_cursor": ...}` of items that are JSON text already."""
-    return _object({"data": f"[{','.join(items)}]", "next_cursor": dump(next_cursor)})
+    return _object({"data": _array(items), "next_cursor": dump(next_cursor)})
+
+
+def list_json(items: Iterable[JsonText]) -> JsonText:
+    """`{"data": [...]}` of items that are JSON text already."""
+    return _object({"data": _array(items)})
 
 
 def effect_json(effect: EffectView) -> JsonText:
@@ -147,6 +152,10 @@ def _links(job: JobView) -> dict[str, str]:
 
 def _object(members: Mapping[str, JsonText]) -> JsonText:
     return "{" + ",".join(f'"{name}":{text}' for name, text in members.items()) + "}"
+
+
+def _array(items: Iterable[JsonText]) -> JsonText:
+    return f"[{','.join(items)}]"
 
 
 def _or_null(text: JsonText | None) -> JsonText:

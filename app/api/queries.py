@@ -1,0 +1,49 @@
+"""The query parameters of lists. What is not listed here is refused, so that a typo cannot widen a list."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+
+from app.domain.filters import DeadFilter, JobFilter
+from app.domain.states import Reason, State
+from app.usecases.read import LIMIT_DEFAULT, LIMIT_MAX
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,99}\z")]
+Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{1,64}\z")]
+
+
+class _List(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Name | None = None
+    queue: Name | None = None
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
+    limit: Annotated[int, Field(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT
+    cursor: Annotated[str, StringConstraints(max_length=200)] | None = None
+
+
+class JobQuery(_List):
+    """`GET /v1/jobs`."""
+
+    state: State | None = None
+
+    def filters(self) -> JobFilter:
+        return JobFilter(self.state, self.kind, self.queue, self.since, self.until)
+
+
+class DeadQuery(_List):
+    """`GET /v1/dead-letters`."""
+
+    reason: Reason | None = None
+    fingerprint: Fingerprint | None = None
+
+    def filters(self) -> DeadFilter:
+        return DeadFilter(self.kind, self.reason, self.queue, self.fingerprint, self.since, self.until)
+
+
+JobQueryParams = Annotated[JobQuery, Query()]
+DeadQueryParams = Annotated[DeadQuery, Query()]

@@ -1,0 +1,51 @@
+"""Depths, counted to a bound: a scrape costs the same however much waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.domain.explain import COUNT_MAX
+from app.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDepth:
+    """A queue now. Counts stop at 10,000; `oldest_seconds` is None when nothing is due."""
+
+    queue: str
+    waiting: int
+    running: int
+    oldest_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Gauges:
+    """What waits, runs and lies dead. Counts stop at 10,000; `dead` is of the newest 10,000."""
+
+    queues: list[QueueDepth]
+    deferred: int
+    dead: dict[str, int]
+
+
+async def queues(db: Database) -> list[QueueDepth]:
+    """Every queue in which something is due or runs, by name. Raises `DatabaseAway`."""
+    waiting = {row["queue"]: row for row in await db.fetch("gauge_waiting", COUNT_MAX)}
+    running = {row["queue"]: int(row["running"]) for row in await db.fetch("gauge_running", COUNT_MAX)}
+    return [
+        QueueDepth(
+            queue=name,
+            waiting=waiting[name]["waiting"] if name in waiting else 0,
+            running=running.get(name, 0),
+            oldest_seconds=waiting[name]["oldest_seconds"] if name in waiting else None,
+        )
+        for name in sorted(waiting.keys() | running.keys())
+    ]
+
+
+async def gauges(db: Database) -> Gauges:
+    """All depths. Raises `DatabaseAway`."""
+    return Gauges(
+        queues=await queues(db),
+        deferred=await db.fetchval("gauge_deferred", COUNT_MAX),
+        dead={row["reason"]: row["dead"] for row in await db.fetch("gauge_dead", COUNT_MAX)},
+    )
