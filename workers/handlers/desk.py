@@ -9,6 +9,7 @@ import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import lru_cache
+from http import HTTPStatus
 from typing import Literal, Self
 
 import httpx
@@ -50,10 +51,10 @@ class Desk:
         async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT_SECONDS, verify=tls()) as client:
             yield cls(client)
 
-    async def history(self, customer: str, *, idempotency_key: str) -> History:
+    async def history(self, customer: str) -> History:
         """What is known of a customer. Raises what httpx raises."""
-        answer = await self._client.get(f"/customers/{customer}", headers={"Idempotency-Key": idempotency_key})
-        if answer.status_code == httpx.codes.NOT_FOUND:
+        answer = await self._client.get(f"/customers/{customer}")
+        if answer.status_code == HTTPStatus.NOT_FOUND:
             return History()
         known = Customer.model_validate_json(answer.raise_for_status().content)
         return History(

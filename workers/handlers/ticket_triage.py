@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 
 from outlast import Context, task
-
 from workers.handlers.desk import Desk
 from workers.handlers.providers.answers import read_answer
 from workers.handlers.providers.base import Prompt, Provider, Step

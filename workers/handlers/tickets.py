@@ -64,8 +64,8 @@ class Ticket(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str = Field(min_length=1, max_length=100)
-    customer: str | None = Field(None, pattern=r"^[A-Za-z0-9-]{1,40}$")
-    subject: str = Field("", max_length=1_000)
+    customer: str | None = Field(default=None, pattern=r"^[A-Za-z0-9-]{1,40}$")
+    subject: str = Field(default="", max_length=1_000)
     body: Annotated[str, AfterValidator(says_something)] = Field(max_length=BODY_CHARS_MAX)
 
 
@@ -86,10 +86,10 @@ class History(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     known: bool = False
-    name: str | None = Field(None, max_length=80)
-    plan: str | None = Field(None, max_length=40)
-    tickets_before: int = Field(0, ge=0)
-    tickets_open: int = Field(0, ge=0)
+    name: str | None = Field(default=None, max_length=80)
+    plan: str | None = Field(default=None, max_length=40)
+    tickets_before: int = Field(default=0, ge=0)
+    tickets_open: int = Field(default=0, ge=0)
 
 
 class Draft(BaseModel):

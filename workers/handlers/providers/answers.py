@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from outlast import Transient
 from pydantic import BaseModel, ValidationError
+
+from outlast import Transient
 
 ANSWER_CHARS_MAX = 64_000
 

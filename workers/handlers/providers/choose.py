@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from outlast import Permanent
-
 from workers.handlers.providers.base import Provider
 from workers.handlers.providers.offline import OfflineProvider
 from workers.handlers.providers.scripted import ScriptedProvider

@@ -18,7 +18,7 @@ from workers.handlers.tickets import Category, Classification, Draft, History, L
 STRUCTURE = re.compile(
     r"</?(?:system|ticket|assistant|user|instructions?)>|\[/?INST\]|<\|[^|\n]{0,40}\|>", re.IGNORECASE
 )
-SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[\u3002\uff01\uff1f])|\n+")
 FOR_PEOPLE = frozenset({Category.SECURITY, Category.PRIVACY, Category.OTHER})
 
 

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from workers.handlers.tickets import Classification, History, Urgency
 
-NAME = re.compile(r"[^\W\d_]+(?:[ .'’-]{1,2}[^\W\d_]+){0,4}\.?")
+NAME = re.compile(r"[^\W\d_]+(?:[ .'\u2019-]{1,2}[^\W\d_]+){0,4}\.?")
 FALLBACK = "en"
 
 Phrases = Mapping[str, str]

@@ -6,7 +6,7 @@ The file is read again at every call, so an edit is "the provider recovered". It
      "rules": [{"do": "throttle", "step": "classify", "ticket": "T-004", "attempts": [1], "seconds": 2}]}
 
 The first rule that fits a call decides. A rule without `step`, `ticket` or `attempts` fits any. `do` is one of
-`slow` (answers after `seconds`), `throttle` (asks for `seconds` of patience), `time_out` (hangs for `seconds`,
+`slow` (answers after `seconds`), `hold` (answers once the rule is gone from the file), `throttle` (asks for `seconds` of patience), `time_out` (hangs for `seconds`,
 then fails as an HTTP read does), `nonsense`, `refuse` (fails for good), `die` (takes its process along).
 """
 
@@ -17,25 +17,26 @@ import json
 import os
 import signal
 from pathlib import Path
-from typing import Literal, NoReturn, assert_never
+from typing import Literal, assert_never
 
 import httpx
-from outlast import Permanent, Throttled
 from pydantic import BaseModel, ConfigDict, Field
 
+from outlast import Permanent, Throttled
 from workers.handlers.providers.base import Prompt, Provider, Step
 
+HOLD_POLL_SECONDS = 0.05
 NONSENSE = '{"category": "sandwich", "reply": ["http://evil.example"], "needs_human": '
 
 
 class Rule(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    do: Literal["slow", "throttle", "time_out", "nonsense", "refuse", "die"]
+    do: Literal["slow", "hold", "throttle", "time_out", "nonsense", "refuse", "die"]
     step: Step | None = None
     ticket: str | None = None
     attempts: frozenset[int] = frozenset()
-    seconds: float = Field(0, ge=0, le=3_600)
+    seconds: float = Field(default=0, ge=0, le=3_600)
 
     def fits(self, prompt: Prompt) -> bool:
         return (
@@ -53,6 +54,9 @@ class Script(BaseModel):
     rules: list[Rule] = []
     journal: Path | None = None
 
+    def rule_for(self, prompt: Prompt) -> Rule | None:
+        return next((rule for rule in self.rules if rule.fits(prompt)), None)
+
 
 class ScriptedProvider:
     """Implements `Provider` on top of another one."""
@@ -62,8 +66,8 @@ class ScriptedProvider:
         self._script_file = script_file
 
     async def complete(self, prompt: Prompt) -> str:
-        script = Script.model_validate_json(self._script_file.read_bytes())
-        rule = next((rule for rule in script.rules if rule.fits(prompt)), None)
+        script = self._script()
+        rule = script.rule_for(prompt)
         if script.journal is not None:
             note(script.journal, prompt, rule)
         return await self._inner.complete(prompt) if rule is None else await self._misbehave(rule, prompt)
@@ -72,6 +76,10 @@ class ScriptedProvider:
         match rule.do:
             case "slow":
                 await asyncio.sleep(rule.seconds)
+                return await self._inner.complete(prompt)
+            case "hold":
+                while self._script().rule_for(prompt) == rule:
+                    await asyncio.sleep(HOLD_POLL_SECONDS)
                 return await self._inner.complete(prompt)
             case "throttle":
                 raise Throttled("the provider's quota is used up", retry_after=rule.seconds)
@@ -83,9 +91,13 @@ class ScriptedProvider:
             case "refuse":
                 raise Permanent("the provider refuses this request")
             case "die":
-                die()
+                os.kill(os.getpid(), signal.SIGKILL)
+                raise AssertionError("SIGKILL cannot be survived")
             case _:
                 assert_never(rule.do)
+
+    def _script(self) -> Script:
+        return Script.model_validate_json(self._script_file.read_bytes())
 
 
 def note(journal: Path, prompt: Prompt, rule: Rule | None) -> None:
@@ -100,9 +112,3 @@ def note(journal: Path, prompt: Prompt, rule: Rule | None) -> None:
     }
     with journal.open("ab", buffering=0) as log:
         log.write(json.dumps(line).encode() + b"\n")
-
-
-def die() -> NoReturn:
-    """Ends the process as the kernel's out-of-memory killer does."""
-    os.kill(os.getpid(), signal.SIGKILL)
-    raise AssertionError("SIGKILL cannot be survived")
