@@ -31,15 +31,16 @@ class Published:
     """What became of one `publish`.
 
     `receipts` belong to the first `len(receipts)` of the rows given, in order. `length` counts the entries the
-    queue holds now, read or not; `oldest` is the receipt of the first of them. `lost`: the broker no longer knows
-    what was published before (emptied, restarted empty or from an old copy); nothing was published by this call.
+    queue holds now, read or not; `oldest` is the receipt of the first of them. `changed`: the queue is not as this
+    publisher left it (emptied, restored from an old copy, written to by another relay or by a stranger, or a reply
+    was lost); nothing was published by this call, and `read_all` must come before the next.
     `refused` is the broker's own word for not taking more, such as `OOM` or `READONLY`.
     """
 
     receipts: list[str]
     length: int
     oldest: str | None
-    lost: bool = False
+    changed: bool = False
     refused: str | None = None
 
 
@@ -106,6 +107,8 @@ class Publisher(Protocol):
     async def publish(self, queue: str, rows: Sequence[tuple[UUID, int]], window: int) -> Published:
         """Publishes (job id, attempt) rows in order until the queue holds `window` entries; one round trip.
 
+        It does so only while nothing but this publisher has added to the queue since its last `read_all` or
+        `publish`, so two relays that both believe to lead, or a command that arrives late, repeat nothing.
         With no rows it only looks.
         """
         ...

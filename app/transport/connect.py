@@ -7,21 +7,19 @@ from uuid import UUID
 
 from app.settings import Settings
 from app.transport.base import Publisher, Subscriber
+from app.transport.redis_publisher import RedisPublisher
+from app.transport.redis_subscriber import RedisSubscriber
 
 
 def subscriber(settings: Settings, worker_id: UUID, queues: Sequence[str]) -> Subscriber:
     """The consumer side for one worker process; connects on first use. ValueError for `pg`."""
     _require_broker(settings)
-    from app.transport.redis_subscriber import RedisSubscriber
-
     return RedisSubscriber(settings, worker_id, queues)
 
 
 def publisher(settings: Settings) -> Publisher:
     """The publishing side; connects on first use. ValueError for `pg`."""
     _require_broker(settings)
-    from app.transport.redis_publisher import RedisPublisher
-
     return RedisPublisher(settings)
 
 

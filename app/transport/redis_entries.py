@@ -1,0 +1,37 @@
+"""How an entry of a stream is read. Anyone may have written it, so nothing about it is trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from app.transport import keys
+from app.transport.base import Delivery
+
+ATTEMPT_MAX = 2**31 - 1
+
+_JOB = keys.JOB_FIELD.encode()
+_ATTEMPT = keys.ATTEMPT_FIELD.encode()
+
+
+def delivery(queue: str, entry: Sequence[Any]) -> Delivery | None:
+    """An entry `[id, [field, value, ...]]` as a delivery; None when it is not one of ours."""
+    fence = fence_of(entry[1])
+    return Delivery(queue, fence[0], fence[1], entry[0].decode()) if fence else None
+
+
+def fence_of(flat: Sequence[bytes]) -> tuple[UUID, int] | None:
+    """The (job id, attempt) of an entry's fields; None when they are not one of ours."""
+    fields = dict(zip(flat[::2], flat[1::2], strict=True))
+    try:
+        job_id, attempt = UUID(fields[_JOB].decode("ascii")), int(fields[_ATTEMPT][:10])
+    except (KeyError, ValueError):
+        return None
+    return (job_id, attempt) if 0 <= attempt <= ATTEMPT_MAX else None
+
+
+def position(receipt: str) -> tuple[int, int]:
+    """A receipt as something that can be compared: an entry id is `<ms>-<sequence>`."""
+    milliseconds, _, sequence = receipt.partition("-")
+    return int(milliseconds), int(sequence)
