@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.architecture import tree
 
 FILE_LINES_MAX = 300
+TEST_FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 40
 VAGUE = {"utils", "util", "common", "helpers", "helper", "manager", "misc", "base_utils"}
 
@@ -17,7 +18,7 @@ LONG_FUNCTIONS: dict[str, int] = {}
 
 def test_files_stay_small() -> None:
     lengths = {tree.name(path): _lines(path) for path in tree.python()}
-    grown = {name: lines for name, lines in lengths.items() if lines > LONG_FILES.get(name, FILE_LINES_MAX)}
+    grown = {name: lines for name, lines in lengths.items() if lines > LONG_FILES.get(name, _limit(name))}
     assert grown == {}
 
 
@@ -30,7 +31,7 @@ def test_functions_stay_small() -> None:
 
 def test_exceptions_are_still_needed() -> None:
     functions = _functions()
-    spare = [name for name in LONG_FILES if _lines(tree.ROOT / name) <= FILE_LINES_MAX]
+    spare = [name for name in LONG_FILES if _lines(tree.ROOT / name) <= _limit(name)]
     spare += [name for name in LONG_FUNCTIONS if functions.get(name, 0) <= FUNCTION_LINES_MAX]
     assert spare == []
 
@@ -46,6 +47,10 @@ def test_every_module_says_what_it_is_for() -> None:
         if path.stat().st_size > 0 and ast.get_docstring(tree.syntax(path)) is None
     ]
     assert silent == []
+
+
+def _limit(name: str) -> int:
+    return TEST_FILE_LINES_MAX if name.startswith("tests/") else FILE_LINES_MAX
 
 
 def _lines(path: Path) -> int:
