@@ -6,7 +6,7 @@ BIN := .venv/bin
 TESTS ?= tests
 DATA ?= .outlast
 
-UV := $(shell command -v uv 2>/dev/null || echo .venv-tools/bin/uv)
+UV := $(shell uv --version >/dev/null 2>&1 && command -v uv || echo .venv-tools/bin/uv)
 
 .DEFAULT_GOAL := help
 
