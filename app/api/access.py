@@ -11,6 +11,8 @@ from app.api.waiting import Waiting
 from app.domain.errors import Refused
 from app.settings import Settings
 from app.store.database import Database
+from app.usecases.kinds import Catalog
+from app.usecases.submit import Submitter
 
 
 async def _database(request: Request) -> Database:
@@ -25,6 +27,14 @@ async def _waiting(request: Request) -> Waiting:
     return request.app.state.waiting
 
 
+async def _catalog(request: Request) -> Catalog:
+    return request.app.state.catalog
+
+
+async def _submitter(request: Request) -> Submitter:
+    return request.app.state.submitter
+
+
 async def _job_id(job_id: str) -> UUID:
     """A text that cannot be an id names no job."""
     try:
@@ -36,4 +46,6 @@ async def _job_id(job_id: str) -> UUID:
 UseDatabase = Annotated[Database, Depends(_database)]
 UseSettings = Annotated[Settings, Depends(_settings)]
 UseWaiting = Annotated[Waiting, Depends(_waiting)]
+UseCatalog = Annotated[Catalog, Depends(_catalog)]
+UseSubmitter = Annotated[Submitter, Depends(_submitter)]
 JobId = Annotated[UUID, Depends(_job_id)]

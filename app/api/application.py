@@ -11,35 +11,25 @@ from starlette.middleware import Middleware
 from app.api import problems
 from app.api.auth import Gate
 from app.api.body import BodyLimit
-from app.api.routes import dead_letters, health, jobs, metrics
+from app.api.routes import dead_letters, health, jobs, metrics, submit
 from app.api.waiting import Waiting
 from app.settings import Settings
 from app.store.database import Database
+from app.usecases.kinds import Catalog
+from app.usecases.submit import Submitter
 
-ROUTERS: tuple[APIRouter, ...] = (jobs.router, dead_letters.router, health.router, metrics.router)
+ROUTERS: tuple[APIRouter, ...] = (submit.router, jobs.router, dead_letters.router, health.router, metrics.router)
 
 
 def create(settings: Settings) -> FastAPI:
     """The application. It opens its pool at start-up and starts whether or not PostgreSQL answers."""
-
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        database = await Database.open(settings, "api")
-        app.state.database = database
-        app.state.waiting = Waiting(database)
-        try:
-            yield
-        finally:
-            await app.state.waiting.close()
-            await database.close()
-
     token = settings.api_token.get_secret_value() if settings.api_token is not None else None
     app = FastAPI(
         title="Outlast",
         description="Jobs that outlast their workers.",
         docs_url=None,
         redoc_url=None,
-        lifespan=lifespan,
+        lifespan=_lifespan,
         middleware=[
             Middleware(problems.LastResort),
             Middleware(Gate, token=token),
@@ -51,3 +41,20 @@ def create(settings: Settings) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Opens what requests share, and closes it once the last of them is answered."""
+    settings: Settings = app.state.settings
+    database = await Database.open(settings, "api")
+    app.state.database = database
+    app.state.waiting = Waiting(database)
+    app.state.catalog = Catalog(database)
+    app.state.submitter = Submitter(database, app.state.catalog, settings)
+    try:
+        yield
+        await app.state.submitter.drain()
+    finally:
+        await app.state.waiting.close()
+        await database.close()

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.domain.errors import DatabaseAway, DependencyAway, JsonRefused, Refused
+from app.domain.errors import DatabaseAway, DependencyAway, JsonRefused, OutlastError, Refused
 from app.telemetry import frames, log
 
 MEDIA_TYPE = "application/problem+json"
@@ -62,18 +62,11 @@ def request_id(scope: Scope) -> str:
 def install(app: FastAPI) -> None:
     """Makes every exception that a route lets out a problem document."""
 
-    @app.exception_handler(Refused)
-    async def refused(request: Request, error: Refused) -> Response:
-        return response(error, request.scope)
-
-    @app.exception_handler(JsonRefused)
-    async def json_refused(request: Request, error: JsonRefused) -> Response:
-        return response(from_json_refused(error), request.scope)
-
-    @app.exception_handler(DependencyAway)
-    async def away(request: Request, error: DependencyAway) -> Response:
-        log.warning("dependency_away", error=str(error), path=request.url.path)
-        return response(from_away(error), request.scope)
+    @app.exception_handler(OutlastError)
+    async def refused(request: Request, error: OutlastError) -> Response:
+        if isinstance(error, DependencyAway):
+            log.warning("dependency_away", error=str(error), path=request.url.path)
+        return response(refusal(error), request.scope)
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
@@ -84,14 +77,16 @@ def install(app: FastAPI) -> None:
         return response(_from_validation(error.errors()), request.scope)
 
 
-def from_json_refused(error: JsonRefused) -> Refused:
-    return Refused("invalid-json", 422, str(error), errors=[{"pointer": error.pointer, "detail": error.why}])
-
-
-def from_away(error: DependencyAway) -> Refused:
-    """503 that names the dependency's role, never its address."""
-    who = "database" if isinstance(error, DatabaseAway) else "dependency"
-    return Refused(f"{who}-away", 503, f"The {who} does not answer; try again.", retry_after=RETRY_SECONDS)
+def refusal(error: OutlastError) -> Refused:
+    """What an error is to the caller: of a dependency its role, never its address. Raises what is our own fault."""
+    if isinstance(error, Refused):
+        return error
+    if isinstance(error, JsonRefused):
+        return Refused("invalid-json", 422, str(error), errors=[{"pointer": error.pointer, "detail": error.why}])
+    if isinstance(error, DependencyAway):
+        who = "database" if isinstance(error, DatabaseAway) else "broker"
+        return Refused(f"{who}-away", 503, f"The {who} does not answer; try again.", retry_after=RETRY_SECONDS)
+    raise error
 
 
 def _from_http(error: HTTPException) -> Refused:

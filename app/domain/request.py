@@ -98,14 +98,16 @@ def read_request(body: JsonValue, *, pointer: str = "") -> JobRequest:
     return request
 
 
-def refuse_beyond_horizon(request: JobRequest, now: datetime, horizon_days: int) -> None:
+def refuse_beyond_horizon(request: JobRequest, now: datetime, horizon_days: int, *, pointer: str = "") -> None:
     """Raises `Refused` 422 when a time of the request is more than `horizon_days` after `now`."""
     horizon = now + timedelta(days=horizon_days)
     late = [f"/{name}" for name in ("run_at", "deadline") if (getattr(request, name) or now) > horizon]
     if (request.delay_seconds or 0) > horizon_days * DAY_SECONDS:
         late.append("/delay_seconds")
     if late:
-        raise _invalid([{"pointer": place, "detail": f"is more than {horizon_days} days away"} for place in late])
+        raise _invalid(
+            [{"pointer": pointer + place, "detail": f"is more than {horizon_days} days away"} for place in late]
+        )
 
 
 def read_key(text: str, *, pointer: str = "") -> str:

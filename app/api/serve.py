@@ -1,0 +1,63 @@
+"""Runs the HTTP edge in this process until it is told to stop."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import uvicorn
+
+from app.api.application import create
+from app.api.auth import refuse_unsafe_binding
+from app.domain.errors import Refused
+from app.settings import Settings
+
+GRACE_SECONDS = 5
+STOPPED, FAILED, NOT_ALLOWED = 0, 1, 3
+
+
+class Server(uvicorn.Server):
+    """A server that ends clean on SIGINT and SIGTERM: uvicorn's own raises them again after it has stopped."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def serve(settings: Settings, host: str, port: int) -> int:
+    """Serves on `host:port` (0: a free port) and returns the exit code; blocking, in the main thread.
+
+    Requests under way get 5 seconds to end. 3: the address would be open to anybody. 1: it cannot be bound.
+    """
+    try:
+        refuse_unsafe_binding(settings, host)
+    except Refused as refused:
+        sys.stderr.write(f"outlast api: {refused.detail}\n")
+        return NOT_ALLOWED
+    server = Server(
+        uvicorn.Config(
+            create(settings),
+            host=host,
+            port=port,
+            loop="uvloop",
+            http="httptools",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+        )
+    )
+    try:
+        server.run()
+    except SystemExit:
+        return FAILED
+    return STOPPED if server.started else FAILED
