@@ -11,11 +11,12 @@ from typing import Any, Self
 
 import asyncpg
 
-from app.domain.errors import DatabaseAway
+from app.domain.errors import DatabaseAway, Unstorable
 from app.settings import Settings
 
 Record = asyncpg.Record
 Connection = asyncpg.pool.PoolConnectionProxy | asyncpg.Connection
+Session = asyncpg.Connection
 
 CONNECT_SECONDS = 5.0
 
@@ -33,6 +34,8 @@ AWAY = (
     asyncpg.ReadOnlySQLTransactionError,
     asyncpg.InternalClientError,
 )
+
+UNSTORABLE = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, asyncpg.ProgramLimitExceededError)
 
 _SQL = Path(__file__).parent / "sql"
 
@@ -52,16 +55,16 @@ async def away_named() -> AsyncIterator[None]:
         raise DatabaseAway(f"{type(error).__name__}: {error}") from error
 
 
-async def connect(settings: Settings, role: str) -> asyncpg.Connection:
+async def connect(settings: Settings, role: str, *, timeout_seconds: float | None = None) -> asyncpg.Connection:
     """One connection outside the pool, for sessions that must be their own (locks, listening).
 
-    Raises `DatabaseAway`.
+    `timeout_seconds` bounds each statement; the setting by default. Raises `DatabaseAway`.
     """
     async with away_named():
         return await asyncpg.connect(
             settings.database_url.get_secret_value(),
             timeout=CONNECT_SECONDS,
-            command_timeout=settings.database_timeout_seconds,
+            command_timeout=timeout_seconds or settings.database_timeout_seconds,
             server_settings=_session(role),
         )
 
@@ -118,6 +121,13 @@ class Database:
         """All rows of the statement `name`. Raises `DatabaseAway`."""
         async with self.session() as connection:
             return await connection.fetch(sql(name), *args)
+
+    async def write(self, name: str, *args: Any) -> list[Record]:
+        """As `fetch`; raises `Unstorable` for values that no sending again would make fit."""
+        try:
+            return await self.fetch(name, *args)
+        except UNSTORABLE as error:
+            raise Unstorable(f"{type(error).__name__}: {error}"[:500]) from error
 
     async def fetchrow(self, name: str, *args: Any) -> Record | None:
         """The first row of the statement `name`. Raises `DatabaseAway`."""

@@ -37,7 +37,7 @@ class Ended(Generic[OutcomeT]):
 
 
 class Leases:
-    """The leases of one worker process. Every method may raise `DatabaseAway`."""
+    """The leases of one worker process. Every method may raise `DatabaseAway`, the `..._if_leased` ones `Unstorable`."""
 
     def __init__(self, db: Database, settings: Settings, worker_id: UUID, kinds: Sequence[str]) -> None:
         self._db = db
@@ -63,7 +63,7 @@ class Leases:
     async def finish_if_leased(self, ended: Sequence[Ended[Done]]) -> set[UUID]:
         """Writes results; the jobs that were still mine."""
         ended = _by_job(ended)
-        rows = await self._db.fetch(
+        rows = await self._db.write(
             "finish_if_leased", _ids(ended), _attempts(ended), [one.outcome.result for one in ended]
         )
         return _moved(rows)
@@ -71,7 +71,7 @@ class Leases:
     async def retry_if_leased(self, ended: Sequence[Ended[Retry]]) -> set[UUID]:
         """Puts jobs back into the outbox, deferred; the jobs that were still mine."""
         ended = _by_job(ended)
-        rows = await self._db.fetch(
+        rows = await self._db.write(
             "retry_if_leased",
             _ids(ended),
             _attempts(ended),
@@ -85,7 +85,7 @@ class Leases:
     async def bury_if_leased(self, ended: Sequence[Ended[Bury]]) -> set[UUID]:
         """Makes dead letters; the jobs that were still mine."""
         ended = _by_job(ended)
-        rows = await self._db.fetch(
+        rows = await self._db.write(
             "bury_if_leased",
             _ids(ended),
             _attempts(ended),
@@ -96,10 +96,10 @@ class Leases:
         )
         return _moved(rows)
 
-    async def release_if_leased(self, ended: Sequence[Ended[Release]]) -> dict[UUID, str]:
-        """Gives jobs back, nothing charged; the jobs that were still mine, each with its queue."""
+    async def release_if_leased(self, ended: Sequence[Ended[Release]]) -> set[UUID]:
+        """Gives jobs back, nothing charged; the jobs that were still mine."""
         ended = _by_job(ended)
-        rows = await self._db.fetch(
+        rows = await self._db.write(
             "release_if_leased",
             _ids(ended),
             _attempts(ended),
@@ -107,7 +107,7 @@ class Leases:
             self._settings.max_releases,
             self._settings.max_crashes,
         )
-        return {row["job_id"]: row["queue"] for row in rows}
+        return _moved(rows)
 
     async def ended_by_attempt(self, attempts: Sequence[tuple[UUID, int]]) -> set[UUID]:
         """Those that a statement of mine has ended already: what a lost reply would have said."""

@@ -1,4 +1,4 @@
--- $1 ids, ascending, $2 attempts, $3 causes, $4 release cap, $5 crash budget -> the ids that were mine, and their queues.
+-- $1 ids, ascending, $2 attempts, $3 causes, $4 release cap, $5 crash budget -> the ids that were mine.
 -- Nothing is charged, but past the cap every release counts as a crash: what ends its worker before anything
 -- counts must not loop for ever.
 WITH picked AS MATERIALIZED (
@@ -21,15 +21,15 @@ WITH picked AS MATERIALIZED (
     substr(md5('Released' || kind), 1, 16), worker_id, deadline,
     timeout_seconds, attempt, retries, max_retries, crashes_now, releases + 1, started_at
   FROM gone WHERE crashes_now >= $5
-  RETURNING job_id, queue
+  RETURNING job_id
 ), returned AS (
   INSERT INTO outbox (job_id, tenant, kind, queue, priority, due_at, solo, deadline, timeout_seconds,
     attempt, retries, max_retries, crashes, releases)
   SELECT job_id, tenant, kind, queue, priority, now(), crashes_now + 1 >= $5, deadline, timeout_seconds,
     attempt, retries, max_retries, crashes_now, releases + 1
   FROM gone WHERE crashes_now < $5
-  RETURNING job_id, queue
+  RETURNING job_id
 )
-SELECT job_id, queue FROM buried
+SELECT job_id FROM buried
 UNION ALL
-SELECT job_id, queue FROM returned
+SELECT job_id FROM returned

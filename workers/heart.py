@@ -1,0 +1,119 @@
+"""The heartbeat of one worker process, from a thread with a connection of its own.
+
+A busy event loop cannot starve it. Its session also holds the incarnation's advisory lock, so that a killed process
+is told from a frozen one. Every answer, all leases in this process's name, goes to the event loop: it is the truth.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.domain.errors import DatabaseAway
+from app.settings import Settings
+from app.store.database import Session, connect
+from app.store.fleet import Beat, Incarnation, beat, register, relock
+from app.telemetry import log
+
+RECONNECT_SECONDS = 0.2
+JOIN_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A heartbeat's answer; `sent_at` is when it was sent, in monotonic seconds."""
+
+    beat: Beat
+    sent_at: float
+
+
+class Heart:
+    """Beats until stopped. Made on the event loop that `on_answer` is called on."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        me: Incarnation,
+        on_answer: Callable[[Answer], None],
+        *,
+        on_tick: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.broker_ok: bool | None = None
+        self.draining = False
+        self._settings = settings
+        self._me = me
+        self._on_answer = on_answer
+        self._on_tick = on_tick
+        self._loop = asyncio.get_running_loop()
+        self._answered_sent_at = float("-inf")
+        self._pulse = asyncio.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._thread_main, name="heartbeat", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread and with it the session that holds the lock."""
+        self._stopping.set()
+        self._thread.join(JOIN_SECONDS)
+
+    def silent_seconds(self) -> float:
+        """How long ago the last heartbeat that was answered was sent: no one may trust us for longer."""
+        return time.monotonic() - self._answered_sent_at
+
+    def fresh(self) -> bool:
+        """Whether an outside call may begin: nobody can have called us dead yet, nor will while it starts."""
+        return self.silent_seconds() < self._settings.suspect_seconds - self._settings.heartbeat_seconds / 2
+
+    async def next_answer(self) -> None:
+        """Returns at the next answered heartbeat."""
+        await self._pulse.wait()
+
+    def _thread_main(self) -> None:
+        asyncio.run(self._live())
+
+    async def _live(self) -> None:
+        lock_key: int | None = None
+        while not self._stopping.is_set():
+            try:
+                lock_key = await self._session(lock_key)
+            except DatabaseAway as error:
+                log.warning("heartbeat_not_heard", error=str(error), silent_seconds=round(self.silent_seconds(), 1))
+                self._on_tick()
+                await asyncio.sleep(RECONNECT_SECONDS)
+
+    async def _session(self, lock_key: int | None) -> int:
+        connection = await connect(self._settings, "heartbeat", timeout_seconds=self._settings.suspect_seconds)
+        try:
+            locked = lock_key is None
+            if lock_key is None:
+                lock_key = await register(connection, self._me)
+            while not self._stopping.is_set():
+                locked = locked or await relock(connection, lock_key)
+                await self._beat(connection)
+                self._on_tick()
+                await self._pause()
+            return lock_key
+        finally:
+            connection.terminate()
+
+    async def _beat(self, connection: Session) -> None:
+        sent_at = time.monotonic()
+        heard = await beat(connection, self._me.id, broker_ok=self.broker_ok, draining=self.draining)
+        if heard.known:
+            self._answered_sent_at = sent_at
+        self._loop.call_soon_threadsafe(self._deliver, Answer(heard, sent_at))
+
+    async def _pause(self) -> None:
+        end = time.monotonic() + self._settings.heartbeat_seconds
+        while time.monotonic() < end and not self._stopping.is_set():
+            await asyncio.sleep(min(0.05, self._settings.heartbeat_seconds))
+
+    def _deliver(self, answer: Answer) -> None:
+        self._on_answer(answer)
+        self._pulse.set()
+        self._pulse = asyncio.Event()

@@ -1,0 +1,161 @@
+"""The attempts this process runs, and what the heartbeat's answer says of them.
+
+The answer is the truth. A lease in it that nothing here runs and no open claim explains is given back; a run that is
+not in it has been taken away and is cancelled. Only what was so before the heartbeat was sent is judged by it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+from app.domain.errors import LeaseLost
+from app.domain.leased import LeasedJob
+from app.telemetry import log
+from app.transport.base import Delivery
+from workers.heart import Answer, Heart
+
+Attempt = tuple[UUID, int]
+
+
+class Run:
+    """One attempt in this process: `workers.run_lease.RunLease`."""
+
+    __slots__ = ("_heart", "_show", "delivery", "ending", "job", "lost", "releasing", "since", "task")
+
+    def __init__(
+        self,
+        job: LeasedJob,
+        delivery: Delivery | None,
+        heart: Heart,
+        show: Callable[[UUID, int, str], Awaitable[None]],
+    ) -> None:
+        self.job = job
+        self.delivery = delivery
+        self.lost = asyncio.Event()
+        self.releasing = asyncio.Event()
+        self.ending = False
+        self.since = time.monotonic()
+        self.task: asyncio.Task[None] | None = None
+        self._heart = heart
+        self._show = show
+
+    @property
+    def attempt(self) -> Attempt:
+        return self.job.id, self.job.attempt
+
+    async def may_call(self) -> None:
+        """Returns once a heartbeat is fresh enough for an outside call to begin. Raises `LeaseLost`."""
+        while not self.lost.is_set():
+            if self._heart.fresh():
+                return
+            await self._heart.next_answer()
+        raise LeaseLost("the lease of this attempt is gone")
+
+    async def progress(self, json_text: str) -> None:
+        """Shows progress while the attempt runs; best effort."""
+        await self._show(self.job.id, self.job.attempt, json_text)
+
+    def lose(self) -> None:
+        """The job is no longer ours: the handler is cancelled, and nothing it does is written."""
+        self.lost.set()
+        self.cancel()
+
+    def cancel(self) -> None:
+        """Cancels the handler, as told by `lost` or `releasing`."""
+        if self.task is not None and not self.ending:
+            self.task.cancel()
+
+
+class Runs:
+    """All attempts of this process, from the claim to the answer of the statement that ended them."""
+
+    def __init__(self, concurrency: int, stragglers: Callable[[], int]) -> None:
+        self._concurrency = concurrency
+        self._stragglers = stragglers
+        self._runs: dict[Attempt, Run] = {}
+        self._ending = 0
+        self._claim_count = 0
+        self._open_claims: set[int] = set()
+        self._unexplained: dict[Attempt, int] = {}
+        self.changed = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(list(self._runs.values()))
+
+    @property
+    def running(self) -> int:
+        """Attempts whose handler still runs."""
+        return len(self._runs) - self._ending
+
+    def free(self) -> int:
+        """Slots to claim for. Code that was given up keeps its slot; so do endings beyond one full set."""
+        backlog = max(0, self._ending - self._concurrency)
+        return max(0, self._concurrency - self.running - self._stragglers() - backlog)
+
+    async def until_free(self) -> int:
+        """Waits for a free slot; how many there are."""
+        while not (free := self.free()):
+            self.changed.clear()
+            try:
+                # A straggler's thread ends without telling.
+                await asyncio.wait_for(self.changed.wait(), 1.0)
+            except TimeoutError:
+                continue
+        return free
+
+    async def until_idle(self) -> None:
+        """Waits until no attempt is left."""
+        while self._runs:
+            self.changed.clear()
+            await self.changed.wait()
+
+    def add(self, run: Run) -> None:
+        self._runs[run.attempt] = run
+
+    def end(self, run: Run) -> None:
+        """The handler has ended; what it came to is being written."""
+        run.ending = True
+        self._ending += 1
+        self.changed.set()
+
+    def remove(self, run: Run) -> None:
+        """What it came to is written, or nothing is to be."""
+        if self._runs.pop(run.attempt, None) is not None:
+            self._ending -= run.ending
+            self.changed.set()
+
+    @contextmanager
+    def claiming(self) -> Iterator[None]:
+        """While open, a lease that nothing here runs yet may be this claim's."""
+        self._claim_count += 1
+        nth = self._claim_count
+        self._open_claims.add(nth)
+        try:
+            yield
+        finally:
+            self._open_claims.discard(nth)
+
+    def judge(self, answer: Answer) -> list[Attempt]:
+        """Cancels runs that were taken away; the leases in my name that nothing explains, to be given back."""
+        for run in self:
+            if run.attempt not in answer.beat.leases and run.since < answer.sent_at and not run.ending:
+                log.warning("lease_lost", job=str(run.job.id), attempt=run.job.attempt)
+                run.lose()
+        oldest_open = min(self._open_claims, default=self._claim_count + 1)
+        orphans: list[Attempt] = []
+        suspicion: dict[Attempt, int] = {}
+        for attempt in answer.beat.leases - self._runs.keys():
+            # Claims begun before this answer may be its cause; once they are all answered, nothing is.
+            begun = self._unexplained.get(attempt, self._claim_count)
+            suspicion[attempt] = begun
+            if attempt in self._unexplained and oldest_open > begun:
+                orphans.append(attempt)
+        self._unexplained = suspicion
+        return orphans

@@ -1,0 +1,248 @@
+"""`outlast worker`: a small parent that runs no job, and the children that do.
+
+When a child dies the supervisor says so at once in `workers`, with the cause, takes its jobs back and has another
+child at work: one is always kept ready. It also gives each job before its last start a child of its own, so that only
+the culprit can use up its crash budget, and it watches the fleet for processes that died with their supervisor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from uuid import UUID, uuid4
+
+import uvloop
+
+from app.domain.errors import DatabaseAway
+from app.settings import Settings
+from app.store.database import Database
+from app.store.fleet import Fleet, Rescued
+from app.telemetry import configure, log
+from app.usecases.awaken import awaken
+from workers.child import EXIT_DRAINED, EXIT_HANDLERS_REFUSED, WRITE_SECONDS
+from workers.orders import Orders
+from workers.rescuer import Rescuer
+
+EXIT_OK = 0
+EXIT_NOT_DRAINED = 1
+EXIT_USAGE = 2
+
+SHORT_LIFE_SECONDS = 2.0
+RESTART_SECONDS_MAX = 5.0
+LAST_START_SECONDS = 0.5
+AGAIN_SECONDS = 0.2
+MIB_IN_KIB = 1024
+
+
+class Child:
+    """A child process: kept ready until it has orders."""
+
+    def __init__(self, on_end: Callable[[Child, str, int], None]) -> None:
+        self.orders: Orders | None = None
+        self.ordered_at = 0.0
+        self._popen = subprocess.Popen(
+            [sys.executable, "-m", "workers.child"], stdin=subprocess.PIPE, start_new_session=True
+        )
+        self._loop = asyncio.get_running_loop()
+        threading.Thread(target=self._wait, args=(on_end,), name="wait", daemon=True).start()
+
+    def order(self, orders: Orders) -> None:
+        """Sets it to work."""
+        self.orders = orders
+        self.ordered_at = time.monotonic()
+        assert self._popen.stdin is not None
+        try:
+            self._popen.stdin.write(orders.line())
+            self._popen.stdin.flush()
+        except BrokenPipeError:
+            # It has died already; its end is on its way to us.
+            return
+
+    def dismiss(self) -> None:
+        """Ends it if it has no orders yet."""
+        assert self._popen.stdin is not None
+        self._popen.stdin.close()
+
+    def send(self, number: signal.Signals) -> None:
+        """Signals it; a child that has been reaped is left alone."""
+        if self._popen.returncode is None:
+            os.kill(self._popen.pid, number)
+
+    def _wait(self, on_end: Callable[[Child, str, int], None]) -> None:
+        _, status, usage = os.wait4(self._popen.pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        self._popen.returncode = code
+        how = f"killed by signal {-code}" if code < 0 else f"exited with code {code}"
+        cause = f"{how}, {usage.ru_maxrss // MIB_IN_KIB} MiB at most"
+        try:
+            self._loop.call_soon_threadsafe(on_end, self, cause, code)
+        except RuntimeError:
+            # The loop is closed: nobody is left to be told.
+            return
+
+
+class Supervisor:
+    """Keeps `processes` children at work until told to stop."""
+
+    def __init__(self, settings: Settings, processes: int, db: Database) -> None:
+        self._settings = settings
+        self._processes = processes
+        self._db = db
+        self._fleet = Fleet(db)
+        self._rescuer = Rescuer(settings, uuid4())
+        self._children: set[Child] = set()
+        self._ready: Child | None = None
+        self._short_lives = 0
+        self._exit_code = EXIT_OK
+        self._stopping = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._background: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> int:
+        """From the first child to the last; the exit code."""
+        self._obey_signals()
+        for _ in range(self._processes):
+            self._put_to_work(Orders(uuid4()))
+        self._keep_one_ready()
+        loops = [asyncio.create_task(loop) for loop in (self._rescuer.run(self._on_rescue), self._give_last_starts())]
+        await self._stopping.wait()
+        await self._drain()
+        for loop in (*loops, *self._background):
+            loop.cancel()
+        await asyncio.gather(*loops, *self._background, return_exceptions=True)
+        await self._rescuer.close()
+        await self._db.close()
+        return self._exit_code
+
+    def stop(self) -> None:
+        """Every call tells the children once more: the first lets them drain, the second hurries them."""
+        self._stopping.set()
+        if self._ready is not None:
+            self._ready.dismiss()
+        for child in self._children:
+            if child.orders is not None:
+                child.send(signal.SIGTERM)
+
+    async def _drain(self) -> None:
+        longest = self._settings.shutdown_seconds + 2 * WRITE_SECONDS
+        try:
+            await asyncio.wait_for(self._until_idle(), longest)
+        except TimeoutError:
+            log.error("children_did_not_end", count=len(self._children))
+            self._exit_code = EXIT_NOT_DRAINED
+            for child in self._children:
+                child.send(signal.SIGKILL)
+            await self._until_idle()
+        await asyncio.wait(self._background, timeout=WRITE_SECONDS) if self._background else None
+
+    async def _until_idle(self) -> None:
+        while self._children:
+            self._idle.clear()
+            await self._idle.wait()
+
+    def _put_to_work(self, orders: Orders) -> None:
+        child, self._ready = self._ready or self._start(), None
+        child.order(orders)
+        log.info("child_ordered", worker=str(orders.worker_id), as_role=orders.role)
+
+    def _keep_one_ready(self) -> None:
+        if self._ready is None and not self._stopping.is_set():
+            self._ready = self._start()
+
+    def _start(self) -> Child:
+        child = Child(self._on_end)
+        self._children.add(child)
+        return child
+
+    def _on_end(self, child: Child, cause: str, code: int) -> None:
+        self._children.discard(child)
+        self._idle.set()
+        if child is self._ready:
+            self._ready = None
+        if code == EXIT_HANDLERS_REFUSED:
+            self._exit_code = EXIT_USAGE
+            self.stop()
+        elif code != EXIT_DRAINED and self._stopping.is_set():
+            self._exit_code = self._exit_code or EXIT_NOT_DRAINED
+        if child.orders is not None:
+            log.warning("child_ended", worker=str(child.orders.worker_id), as_role=child.orders.role, cause=cause)
+            self._spawn(self._bury(child.orders.worker_id, cause))
+        if not self._stopping.is_set():
+            self._spawn(self._replace(child))
+
+    async def _bury(self, worker_id: UUID, cause: str) -> None:
+        """Says that the child is gone and takes its jobs back, until PostgreSQL has heard it."""
+        while True:
+            try:
+                await self._fleet.leave(worker_id, cause)
+                self._on_rescue(await self._rescuer.run_once())
+                return
+            except DatabaseAway as error:
+                log.warning("death_not_told_yet", worker=str(worker_id), error=str(error))
+                await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _replace(self, child: Child) -> None:
+        """Another child in its place: at once after a long life, ever later after short ones."""
+        lived = time.monotonic() - child.ordered_at
+        self._short_lives = self._short_lives + 1 if lived < SHORT_LIFE_SECONDS else 0
+        if self._short_lives > 1:
+            await asyncio.sleep(min(RESTART_SECONDS_MAX, AGAIN_SECONDS * 2**self._short_lives))
+        if self._stopping.is_set():
+            return
+        if child.orders is not None and child.orders.last_start is None:
+            self._put_to_work(Orders(uuid4()))
+        self._keep_one_ready()
+
+    async def _give_last_starts(self) -> None:
+        while True:
+            await asyncio.sleep(LAST_START_SECONDS)
+            try:
+                await self._give_last_starts_once()
+            except DatabaseAway as error:
+                log.debug("last_starts_not_seen", error=str(error))
+
+    async def _give_last_starts_once(self) -> int:
+        """A child of its own for each job before its last start; how many were begun. Raises `DatabaseAway`."""
+        orders = [child.orders for child in self._children if child.orders is not None]
+        given = {one.last_start for one in orders if one.last_start is not None}
+        worker = next((one.worker_id for one in orders if one.last_start is None), None)
+        room = self._settings.solo_processes - len(given)
+        if worker is None or room <= 0:
+            return 0
+        waiting = await self._fleet.solo_waiting(worker, room + len(given))
+        begun = [job_id for job_id in waiting if job_id not in given][:room]
+        for job_id in begun:
+            self._put_to_work(Orders(uuid4(), last_start=job_id))
+            self._keep_one_ready()
+        return len(begun)
+
+    def _on_rescue(self, rescued: Sequence[Rescued]) -> None:
+        if rescued:
+            self._spawn(awaken(self._db, {job.queue for job in rescued if not job.dead}))
+
+    def _spawn(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    def _obey_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+
+
+async def _supervise(settings: Settings, processes: int) -> int:
+    db = await Database.open(settings, "supervisor", size_max=2)
+    return await Supervisor(settings, processes, db).run()
+
+
+def run(settings: Settings, processes: int) -> int:
+    """Runs children until SIGTERM or SIGINT; the exit code. A second signal hurries them."""
+    configure(settings, "supervisor")
+    return uvloop.run(_supervise(settings, processes))
