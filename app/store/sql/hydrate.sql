@@ -10,7 +10,7 @@ LEFT JOIN LATERAL (
          NULL AS reason, o.attempt, o.retries, o.crashes, o.releases,
          CASE WHEN o.deferred AND o.due_at > now() AND o.attempt > 0 THEN (
            SELECT a.error FROM attempts a
-           WHERE a.job_id = o.job_id AND a.job_id BETWEEN $1[1] AND $1[cardinality($1)]
+           WHERE a.job_id = o.job_id AND a.job_id BETWEEN ($1::uuid[])[1] AND $1[cardinality($1)]
            ORDER BY a.attempt DESC LIMIT 1
          ) END AS error,
          NULL::json AS progress, NULL AS fingerprint, o.due_at, NULL::timestamptz AS started_at,
