@@ -99,7 +99,7 @@ async def test_a_claim_that_holds_the_job_hides_it_from_one_look_but_not_from_ca
             world.worker_id,
         )
         waiting = asyncio.create_task(cancel(world.db, job_id, reason=None, actor="ann"))
-        await _until_someone_waits_for_a_lock(world)
+        await world.until_waiting_for_locks(1)
         await claim.commit()
     assert await waiting
     assert await world.row("leases", job_id) is None
@@ -122,11 +122,3 @@ async def test_cancel_and_finish_at_once_have_one_winner(world: World) -> None:
     )
     assert [bool(done) != answer for done, answer in zip(finished, answers, strict=True)] == [True] * len(jobs)
     assert await run_checks(world.db) == []
-
-
-async def _until_someone_waits_for_a_lock(world: World) -> None:
-    async with world.db.session() as connection:
-        while not await connection.fetchval(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        ):
-            await asyncio.sleep(0.01)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -96,6 +97,15 @@ class World:
                 "SELECT actor, action, reason FROM operator_actions WHERE job_id = $1 ORDER BY id", job_id
             )
         return [(row["actor"], row["action"], row["reason"]) for row in rows]
+
+    async def until_waiting_for_locks(self, count: int) -> None:
+        """Returns once `count` sessions of this database wait for somebody else's lock."""
+        async with self.db.session() as connection:
+            while count > await connection.fetchval(
+                "SELECT count(*) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            ):
+                await asyncio.sleep(0.01)
 
     async def execute(self, statement: str, *args: Any) -> None:
         """Something only a test does to the database."""
