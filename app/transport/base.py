@@ -26,6 +26,12 @@ class Delivery:
     receipt: str
 
 
+def place(receipt: str) -> tuple[int, int]:
+    """Receipts of one queue compare by this in the order of publishing. They look like `<ms>-<sequence>`."""
+    milliseconds, _, sequence = receipt.partition("-")
+    return int(milliseconds), int(sequence)
+
+
 @dataclass(frozen=True, slots=True)
 class Published:
     """What became of one `publish`.

@@ -1,9 +1,9 @@
 """Every name Outlast uses at Redis.
 
-| key                      | type   | written by                       | holds                                        |
-|--------------------------|--------|----------------------------------|----------------------------------------------|
-| `outlast:stream:<queue>` | stream | relay (XADD), workers (XACK+XDEL) | entries `job`, `attempt`; never a payload    |
-| group `workers` on it    |        | whoever finds it missing, at `0` | one consumer a worker process, named by its id |
+| name                     | type   | written by                        | holds                                     |
+|--------------------------|--------|-----------------------------------|-------------------------------------------|
+| `outlast:stream:<queue>` | stream | relay (XADD), workers (XACK+XDEL) | entries `job`, `attempt`; never a payload |
+| `workers` on each        | group  | whoever finds it missing, at `0`  | one consumer per worker process, its id   |
 """
 
 from __future__ import annotations

@@ -6,13 +6,12 @@ nothing is retried: the error goes up, and each caller knows what to look at bef
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
 from hashlib import sha1
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
@@ -47,7 +46,7 @@ async def broker_named() -> AsyncIterator[None]:
         if any(word in text for word in NO_GROUP):
             raise NoGroup(text) from error
         raise BrokerAway(f"refused: {text}") from error
-    except (RedisError, OSError, asyncio.TimeoutError) as error:
+    except (RedisError, OSError) as error:
         raise BrokerAway(f"{type(error).__name__}: {error}") from error
 
 
@@ -61,7 +60,7 @@ class RedisClient:
     """A few connections to one server. Replies are as the server sends them: bytes, integers, lists."""
 
     def __init__(self, settings: Settings, *, connections_max: int, reply_seconds: float = REPLY_SECONDS) -> None:
-        pool = BlockingConnectionPool.from_url(
+        pool = BlockingConnectionPool.from_url(  # pyright: ignore[reportUnknownMemberType]  # its **kwargs
             settings.redis_url.get_secret_value(),
             max_connections=connections_max,
             timeout=REPLY_SECONDS,
@@ -70,23 +69,24 @@ class RedisClient:
             retry=Retry(NoBackoff(), 0),
             protocol=2,
         )
-        self._redis: Redis = Redis(connection_pool=pool)
+        self._redis = Redis(connection_pool=pool)
         self._redis.response_callbacks.clear()
+        self._execute = cast("Callable[..., Awaitable[Any]]", self._redis.execute_command)  # typed by us: its **options
         self._pool = pool
 
     async def command(self, *args: Argument) -> Any:
         """One command. Raises `BrokerAway`, `NoGroup`."""
         async with broker_named():
-            return await self._redis.execute_command(*args)
+            return await self._execute(*args)
 
     async def script(self, name: str, keys: Sequence[str], args: Sequence[Argument]) -> Any:
         """Runs `scripts/<name>.lua`. Raises `BrokerAway`, `NoGroup`."""
         text, digest = _script(name)
         async with broker_named():
             try:
-                return await self._redis.execute_command("EVALSHA", digest, len(keys), *keys, *args)
+                return await self._execute("EVALSHA", digest, len(keys), *keys, *args)
             except NoScriptError:
-                return await self._redis.execute_command("EVAL", text, len(keys), *keys, *args)
+                return await self._execute("EVAL", text, len(keys), *keys, *args)
 
     async def close(self) -> None:
         """Closes the connections; does not raise."""

@@ -29,9 +29,3 @@ def fence_of(flat: Sequence[bytes]) -> tuple[UUID, int] | None:
     except (KeyError, ValueError):
         return None
     return (job_id, attempt) if 0 <= attempt <= ATTEMPT_MAX else None
-
-
-def position(receipt: str) -> tuple[int, int]:
-    """A receipt as something that can be compared: an entry id is `<ms>-<sequence>`."""
-    milliseconds, _, sequence = receipt.partition("-")
-    return int(milliseconds), int(sequence)

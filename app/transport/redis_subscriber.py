@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 from app.settings import Settings
@@ -19,8 +20,6 @@ from app.transport.redis_entries import delivery
 CONNECTIONS_MAX = 4
 PAGE = 500
 START = "0-0"
-
-T = TypeVar("T")
 
 
 class RedisSubscriber:
@@ -56,8 +55,9 @@ class RedisSubscriber:
     async def reclaim(self, count: int, min_idle_seconds: float) -> list[Delivery]:
         found: list[Delivery] = []
         for queue in self._queues:
-            if len(found) < count:
-                found += await self._mending(lambda q=queue: self._reclaim(q, count - len(found), min_idle_seconds))
+            left = count - len(found)
+            if left > 0:
+                found += await self._mending(partial(self._reclaim, queue, left, min_idle_seconds))
         self._rotate()
         return found
 
@@ -71,12 +71,11 @@ class RedisSubscriber:
 
     async def _read(self, count: int, block_seconds: float) -> list[Delivery]:
         if len(self._queues) == 1:
-            return await self._mending(lambda: self._wait(count, block_seconds))
+            return await self._mending(partial(self._wait, count, block_seconds))
         # COUNT holds for each stream of a command, so several are first taken from in turn, then waited for.
         self._rotate()
-        return await self._mending(lambda: self._take(count)) or await self._mending(
-            lambda: self._wait(1, block_seconds)
-        )
+        taken = await self._mending(partial(self._take, count))
+        return taken or await self._mending(partial(self._wait, 1, block_seconds))
 
     async def _take(self, count: int) -> list[Delivery]:
         streams = [keys.stream(queue) for queue in self._queues]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 from uuid import UUID, uuid4
 
 import pytest
@@ -31,7 +31,8 @@ class Raw:
         self._redis.response_callbacks.clear()
 
     async def __call__(self, *command: str | int) -> Any:
-        return await self._redis.execute_command(*command)  # pyright: ignore[reportUnknownMemberType]  # its **options
+        execute = cast("Callable[..., Awaitable[Any]]", self._redis.execute_command)  # typed by us: its **options
+        return await execute(*command)
 
     async def close(self) -> None:
         await self._redis.aclose()
@@ -81,7 +82,7 @@ def fences(deliveries: list[Delivery]) -> list[tuple[UUID, int]]:
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(5):
-        while not await condition():
+        while not await condition():  # the server has no event for it
             await asyncio.sleep(0.01)
 
 
@@ -247,7 +248,6 @@ class TestReading:
             rows = await publishing
             await asyncio.gather(reading, return_exceptions=True)
             assert fences(await reader.read(10, 0.3) or await reader.read(10, 0.3)) == rows
-            assert await relay.missing(QUEUE, []) == []
 
     async def test_a_cut_connection_is_away_once_and_then_works(self, relay: Publisher, raw: Raw, worker: Open) -> None:
         reader = worker()
@@ -354,7 +354,7 @@ class TestAnswering:
 
 class TestMending:
     async def test_what_a_gone_worker_had_is_cleared_and_its_consumer_with_it(
-        self, relay: Publisher, raw: Raw, worker: Open
+        self, relay: Publisher, worker: Open
     ) -> None:
         await publish(relay, 3)
         gone, there = uuid4(), uuid4()
