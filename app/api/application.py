@@ -11,14 +11,21 @@ from starlette.middleware import Middleware
 from app.api import problems
 from app.api.auth import Gate
 from app.api.body import BodyLimit
-from app.api.routes import dead_letters, health, jobs, metrics, submit
+from app.api.routes import dead_letters, health, jobs, metrics, operate, submit
 from app.api.waiting import Waiting
 from app.settings import Settings
 from app.store.database import Database
 from app.usecases.kinds import Catalog
 from app.usecases.submit import Submitter
 
-ROUTERS: tuple[APIRouter, ...] = (submit.router, jobs.router, dead_letters.router, health.router, metrics.router)
+ROUTERS: tuple[APIRouter, ...] = (
+    submit.router,
+    jobs.router,
+    operate.router,
+    dead_letters.router,
+    health.router,
+    metrics.router,
+)
 
 
 def create(settings: Settings) -> FastAPI:
