@@ -43,6 +43,7 @@ class Heart:
     ) -> None:
         self.broker_ok: bool | None = None
         self.draining = False
+        self.leader = False
         self._settings = settings
         self._me = me
         self._on_answer = on_answer
@@ -103,7 +104,9 @@ class Heart:
 
     async def _beat(self, connection: Session) -> None:
         sent_at = time.monotonic()
-        heard = await beat(connection, self._me.id, broker_ok=self.broker_ok, draining=self.draining)
+        heard = await beat(
+            connection, self._me.id, broker_ok=self.broker_ok, draining=self.draining, leader=self.leader
+        )
         if heard.known:
             self._answered_sent_at = sent_at
         self._loop.call_soon_threadsafe(self._deliver, Answer(heard, sent_at))
