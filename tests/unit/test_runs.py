@@ -1,0 +1,123 @@
+"""The heartbeat's answer is the truth about what this process holds."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import cast
+from uuid import UUID, uuid4
+
+from app.domain.leased import LeasedJob
+from app.store.fleet import Beat
+from workers.heart import Answer, Heart
+from workers.runs import Run, Runs
+
+HEART = cast("Heart", None)
+
+
+async def show_nothing(_job: UUID, _attempt: int, _text: str) -> None:
+    return None
+
+
+def leased(job_id: UUID | None = None, attempt: int = 1) -> LeasedJob:
+    return LeasedJob(
+        id=job_id or uuid4(),
+        attempt=attempt,
+        tenant="default",
+        kind="test.kind",
+        queue="default",
+        input="{}",
+        run_seconds=60,
+        deadline_binds=False,
+        retries=0,
+        max_retries=2,
+        crashes=0,
+        releases=0,
+    )
+
+
+def running(runs: Runs, job: LeasedJob | None = None) -> Run:
+    run = Run(job or leased(), None, HEART, show_nothing)
+    run.task = asyncio.get_running_loop().create_task(asyncio.sleep(60))
+    runs.add(run)
+    return run
+
+
+def answer(*attempts: tuple[UUID, int], sent_at: float | None = None) -> Answer:
+    return Answer(Beat(known=True, leases=frozenset(attempts)), time.monotonic() if sent_at is None else sent_at)
+
+
+def no_stragglers() -> int:
+    return 0
+
+
+async def test_a_run_that_the_answer_lacks_is_taken_away_and_cancelled() -> None:
+    runs = Runs(10, no_stragglers)
+    kept, lost = running(runs), running(runs)
+
+    runs.judge(answer(kept.attempt))
+
+    assert lost.lost.is_set()
+    assert not kept.lost.is_set()
+    assert lost.task is not None
+    await asyncio.wait([lost.task])
+    assert lost.task.cancelled()
+
+
+async def test_an_answer_to_a_heartbeat_sent_before_the_claim_says_nothing_about_the_run() -> None:
+    runs = Runs(10, no_stragglers)
+    run = running(runs)
+
+    runs.judge(answer(sent_at=run.since - 0.001))
+
+    assert not run.lost.is_set()
+
+
+async def test_another_attempt_of_the_same_job_is_not_ours() -> None:
+    runs = Runs(10, no_stragglers)
+    run = running(runs, leased(attempt=1))
+
+    runs.judge(answer((run.job.id, 2)))
+
+    assert run.lost.is_set()
+
+
+async def test_a_lease_that_nothing_explains_is_given_back_at_the_second_answer() -> None:
+    runs = Runs(10, no_stragglers)
+    orphan = (uuid4(), 1)
+
+    assert runs.judge(answer(orphan)) == []
+    assert runs.judge(answer(orphan)) == [orphan]
+
+
+async def test_a_lease_that_an_open_claim_may_explain_is_left_alone_until_that_claim_is_answered() -> None:
+    runs = Runs(10, no_stragglers)
+    orphan = (uuid4(), 1)
+
+    with runs.claiming():
+        for _ in range(3):
+            assert runs.judge(answer(orphan)) == []
+    with runs.claiming():
+        assert runs.judge(answer(orphan)) == [orphan], "a later claim does not explain it"
+
+
+async def test_slots_are_kept_by_running_code_and_freed_by_endings_that_only_wait_to_be_written() -> None:
+    stuck = 1
+    runs = Runs(3, lambda: stuck)
+    first, _second = running(runs), running(runs)
+    assert runs.free() == 0
+
+    runs.end(first)
+    assert runs.free() == 1
+    assert runs.running == 1
+
+    runs.remove(first)
+    assert (len(runs), runs.free()) == (1, 1)
+
+
+async def test_endings_beyond_one_full_set_keep_their_slots() -> None:
+    runs = Runs(2, no_stragglers)
+    for _ in range(3):
+        runs.end(running(runs))
+
+    assert runs.free() == 1
