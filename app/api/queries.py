@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Query
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
 
 from app.domain.filters import DeadFilter, JobFilter
+from app.domain.instants import to_utc
 from app.domain.states import Reason, State
 from app.usecases.read import LIMIT_DEFAULT, LIMIT_MAX
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,99}\z")]
+Instant = Annotated[AwareDatetime, AfterValidator(to_utc)]
 Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{1,64}\z")]
 
 
@@ -20,8 +22,8 @@ class _List(BaseModel):
 
     kind: Name | None = None
     queue: Name | None = None
-    since: AwareDatetime | None = None
-    until: AwareDatetime | None = None
+    since: Instant | None = None
+    until: Instant | None = None
     limit: Annotated[int, Field(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT
     cursor: Annotated[str, StringConstraints(max_length=200)] | None = None
 

@@ -31,8 +31,8 @@ LEFT JOIN LATERAL (
   SELECT c.state, c.reason, c.attempt, c.retries, c.crashes, c.releases, NULL, NULL, NULL,
          NULL, c.started_at, c.finished_at, CASE WHEN $2 THEN c.result END
   FROM outcomes c
-  WHERE c.job_id = j.id AND c.job_id BETWEEN $1[1] AND $1[cardinality($1)]
+  WHERE c.job_id = j.id AND c.job_id BETWEEN ($1::uuid[])[1] AND ($1::uuid[])[cardinality($1::uuid[])]
   OFFSET 0
 ) h ON true
-WHERE j.id = ANY($1::uuid[]) AND j.id BETWEEN $1[1] AND $1[cardinality($1)]
+WHERE j.id = ANY($1::uuid[]) AND j.id BETWEEN ($1::uuid[])[1] AND ($1::uuid[])[cardinality($1::uuid[])]
 ORDER BY j.id DESC
