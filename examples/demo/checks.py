@@ -41,7 +41,8 @@ class Evidence:
 
     def effect(self, ticket: str, key: str) -> Document:
         """The effect, or an empty document when there is none."""
-        return next((effect for effect in self.effects[ticket] if effect["key"] == key), {})
+        none: Document = {}
+        return next((effect for effect in self.effects[ticket] if effect["key"] == key), none)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +90,11 @@ def the_kill(evidence: Evidence) -> Iterator[Check]:
     ended = [attempts[number]["end"] for number in sorted(attempts)]
     yield Check("the killed job: attempt 1 lost, attempt 2 done", ended == ["lost", "done"], ", ".join(map(str, ended)))
     first = attempts.get(1, {})
-    worker = (first.get("worker") or {}).get("pid")
+    worker: Document = first.get("worker") or {}
     yield Check(
         "what was killed is the process that ran it, not its supervisor",
-        worker == evidence.killed_pid and evidence.killed_pid not in evidence.supervisor_pids,
-        f"pid {worker}, {first.get('cause')}",
+        worker.get("pid") == evidence.killed_pid and evidence.killed_pid not in evidence.supervisor_pids,
+        f"pid {worker.get('pid')}, {first.get('cause')}",
     )
     yield Check(
         "the kill cost no retry", evidence.jobs[KILLED]["retries"]["used"] == 0, str(evidence.jobs[KILLED]["retries"])
