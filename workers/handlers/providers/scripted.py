@@ -6,8 +6,9 @@ The file is read again at every call, so an edit is "the provider recovered". It
      "rules": [{"do": "throttle", "step": "classify", "ticket": "T-004", "attempts": [1], "seconds": 2}]}
 
 The first rule that fits a call decides. A rule without `step`, `ticket` or `attempts` fits any. `do` is one of
-`slow` (answers after `seconds`), `hold` (answers once the rule is gone from the file), `throttle` (asks for `seconds` of patience), `time_out` (hangs for `seconds`,
-then fails as an HTTP read does), `nonsense`, `refuse` (fails for good), `die` (takes its process along).
+`slow` (answers after `seconds`), `hold` (answers once the rule is gone from the file), `throttle` (asks for
+`seconds` of patience), `time_out` (hangs for `seconds`, then fails as an HTTP read does), `nonsense`, `refuse`
+(fails for good), `die` (takes its process along).
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class ScriptedProvider:
                 await asyncio.sleep(rule.seconds)
                 return await self._inner.complete(prompt)
             case "hold":
-                while self._script().rule_for(prompt) == rule:
+                while self._script().rule_for(prompt) == rule:  # noqa: ASYNC110  # the event is in a file
                     await asyncio.sleep(HOLD_POLL_SECONDS)
                 return await self._inner.complete(prompt)
             case "throttle":
