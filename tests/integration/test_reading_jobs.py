@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from itertools import product
+from uuid import uuid4
 
 import pytest
 from httpx import AsyncClient
