@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
 
 from app.api import problems
@@ -44,7 +45,7 @@ def create(settings: Settings) -> FastAPI:
         ],
     )
     app.state.settings = settings
-    problems.install(app)
+    problems.install(app, [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)])
     for router in ROUTERS:
         app.include_router(router)
     return app

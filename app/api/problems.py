@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -59,8 +60,8 @@ def request_id(scope: Scope) -> str:
     return scope["state"]["request_id"]
 
 
-def install(app: FastAPI) -> None:
-    """Makes every exception that a route lets out a problem document."""
+def install(app: FastAPI, routes: Sequence[APIRoute]) -> None:
+    """Makes every exception that one of the routes lets out a problem document."""
 
     @app.exception_handler(OutlastError)
     async def refused(request: Request, error: OutlastError) -> Response:
@@ -70,7 +71,12 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
-        return response(_from_http(error), request.scope, error.headers)
+        headers = (
+            {"Allow": _allowed(routes, request.url.path)}
+            if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED
+            else error.headers
+        )
+        return response(_from_http(error), request.scope, headers)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
@@ -92,6 +98,12 @@ def refusal(error: OutlastError) -> Refused:
 def _from_http(error: HTTPException) -> Refused:
     phrase = HTTPStatus(error.status_code).phrase
     return Refused(phrase.lower().replace(" ", "-"), error.status_code, error.detail)
+
+
+def _allowed(routes: Sequence[APIRoute], path: str) -> str:
+    """The methods of every route with this path: each route alone knows only its own."""
+    methods = {method for route in routes if route.path_regex.match(path) for method in route.methods or ()}
+    return ", ".join(sorted(methods))
 
 
 def _from_validation(found: Sequence[Any]) -> Refused:
