@@ -1,0 +1,56 @@
+"""What handler authors import.
+
+    from outlast import Context, Permanent, Transient, task
+
+    @task("ticket.triage", timeout_seconds=120, max_retries=2)
+    async def triage(ctx: Context, ticket: Ticket) -> Triage: ...
+
+`from outlast.testing import run` runs a handler in memory.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from app.domain.errors import (
+    EffectError,
+    EffectMismatch,
+    EffectUnknown,
+    HandlerError,
+    HandlersRefused,
+    LeaseLost,
+    NotPerformed,
+    NotRecordable,
+    OutlastError,
+    Permanent,
+    Throttled,
+    Transient,
+)
+from app.domain.states import Policy
+from workers import testing
+from workers.context import Context
+from workers.registry import task
+from workers.sync_context import SyncContext
+
+__all__ = [
+    "Context",
+    "EffectError",
+    "EffectMismatch",
+    "EffectUnknown",
+    "HandlerError",
+    "HandlersRefused",
+    "LeaseLost",
+    "NotPerformed",
+    "NotRecordable",
+    "OutlastError",
+    "Permanent",
+    "Policy",
+    "SyncContext",
+    "Throttled",
+    "Transient",
+    "task",
+    "testing",
+]
+
+# This is a module, not a package: the import system finds `outlast.testing` here.
+sys.modules["outlast.testing"] = testing

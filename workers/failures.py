@@ -7,6 +7,7 @@
 | connection lost or refused, time-out (built in, httpx) | transient                               |
 | an HTTP answer 408 or 5xx                              | transient                               |
 | an HTTP answer 429                                     | throttled                               |
+| a database's answer of SQLSTATE class 08, 40, 53, 57   | transient                               |
 | `EffectUnknown`, `EffectMismatch`                      | dead under that reason                  |
 | `LeaseLost`                                            | nothing to write                        |
 | a group of exceptions                                  | the worst of its members                |
@@ -54,6 +55,8 @@ PASSING = (
     httpx.RemoteProtocolError,
 )
 
+# Connection, rolled back (deadlock, serialization), resources, stopped by an operator.
+PASSING_SQLSTATES = ("08", "40", "53", "57")
 REQUEST_TIMEOUT = 408
 TOO_MANY_REQUESTS = 429
 
@@ -97,12 +100,12 @@ def failure_of(error: BaseException) -> Failure:
     """
     kind = type(error)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    return described(_kept(name), _text_of(error))
+    return described(kept_text(name), text_of(error))
 
 
 def described(type_name: str, text: str) -> Failure:
     """A failure that no exception stands for. The text is cut and cleaned as in `failure_of`."""
-    message = _cut(_url.sub(r"\1\2/…", _kept(text[:_SEARCHED_CHARS_MAX])), whole=len(text) <= _SEARCHED_CHARS_MAX)
+    message = _cut(_url.sub(r"\1\2/…", kept_text(text[:_SEARCHED_CHARS_MAX])), whole=len(text) <= _SEARCHED_CHARS_MAX)
     pattern = _varying.sub("#", message.partition("\n")[0])
     digest = sha256(f"{type_name}\0{pattern}".encode()).hexdigest()
     return Failure(type_name, message, digest[:_FINGERPRINT_HEX])
@@ -116,7 +119,7 @@ def _foreign_ending(error: BaseException) -> Ending:
         passing = status == REQUEST_TIMEOUT or 500 <= status <= 599
     else:
         reason = error.reason if isinstance(error, URLError) else error
-        passing = isinstance(reason, PASSING)
+        passing = isinstance(reason, PASSING) or str(_attribute(error, "sqlstate"))[:2] in PASSING_SQLSTATES
     if passing:
         return Passing(failure_of(error), _retry_after(error))
     return Final(Reason.PERMANENT_ERROR, failure_of(error))
@@ -138,19 +141,18 @@ def _gravity(ending: Ending) -> tuple[int, float]:
 
 def _status_of(error: BaseException) -> int | None:
     """The HTTP status of the answer that the exception tells of."""
-    response = getattr(error, "response", None)
     candidates = (
-        getattr(response, "status_code", None),
-        getattr(error, "status_code", None),
-        getattr(error, "code", None) if isinstance(error, URLError) else None,
+        _attribute(_attribute(error, "response"), "status_code"),
+        _attribute(error, "status_code"),
+        _attribute(error, "code") if isinstance(error, URLError) else None,
     )
     return next((one for one in candidates if isinstance(one, int)), None)
 
 
 def _retry_after(error: BaseException) -> float | None:
     """Seconds of a `Retry-After` header (RFC 9110, 10.2.3) of the answer, if there is one."""
-    headers: object = getattr(getattr(error, "response", error), "headers", None)
-    read = getattr(headers, "get", None)
+    headers = _attribute(_attribute(error, "response"), "headers") or _attribute(error, "headers")
+    read = _attribute(headers, "get")
     text = read("retry-after") if callable(read) else None
     if not isinstance(text, str):
         return None
@@ -158,6 +160,14 @@ def _retry_after(error: BaseException) -> float | None:
         return float(text)
     except ValueError:
         return _seconds_until(text)
+
+
+def _attribute(holder: object, name: str) -> object:
+    """An attribute of a foreign object, whose properties may raise anything."""
+    try:
+        return getattr(holder, name, None)
+    except Exception:
+        return None
 
 
 def _seconds_until(http_date: str) -> float | None:
@@ -170,7 +180,8 @@ def _seconds_until(http_date: str) -> float | None:
     return max(0.0, instant.timestamp() - time.time())
 
 
-def _text_of(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
+    """The exception's text, as long as it is; a failed validation names places and rules but no values."""
     if isinstance(error, ValidationError):
         return _rules_broken(error)
     try:
@@ -190,7 +201,8 @@ def _place(location: Iterable[int | str]) -> str:
     return "/" + "/".join(str(step) for step in location)
 
 
-def _kept(text: str) -> str:
+def kept_text(text: str) -> str:
+    """The text with U+FFFD for what JSON text cannot keep: NUL and lone surrogates."""
     return _unkept.sub("\ufffd", text)
 
 

@@ -1,0 +1,91 @@
+"""How functions of handler authors are called: on the loop or in a thread, with a derived key or without."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from hashlib import sha256
+from typing import Any, cast
+from uuid import UUID
+
+from app.domain.errors import Permanent
+from workers.threads import Threads
+
+Function = Callable[..., Any]
+
+KEY_PARAMETER = "idempotency_key"
+KEY_HEX = 40
+ENDS_PROCESS = (SystemExit, KeyboardInterrupt)
+
+
+class Caller:
+    """Calls foreign functions; blocking ones in `threads`."""
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+
+    async def call(self, key: str, function: Function, args: tuple[Any, ...], derived_key: str) -> Any:
+        """What `function(*args)` comes to, called for the effect `key`.
+
+        The function gets `derived_key` where it has a parameter `idempotency_key`. Raises as `run`.
+        """
+        keywords = {KEY_PARAMETER: derived_key} if takes_key(function) else {}
+        return await self.run(f"effect {key}", partial(function, *args, **keywords))
+
+    async def run(self, what: str, call: Callable[[], Any]) -> Any:
+        """The call's value, awaited where it is a coroutine.
+
+        Raises what it raises, and `Permanent` in place of an exit: one job does not end a process that
+        runs others.
+        """
+        try:
+            value = call() if is_async(call) else await self._threads.run(call)
+            return await value if inspect.isawaitable(value) else value
+        except ENDS_PROCESS as error:
+            raise Permanent(f"{what} asked the process to exit: {type(error).__name__}({error})") from error
+
+
+def idempotency_key(job_id: UUID, key: str) -> str:
+    """The key an outside service gets for an effect: the same for every attempt, worker and replay (hex)."""
+    return sha256(job_id.bytes + key.encode()).hexdigest()[:KEY_HEX]
+
+
+def is_async(function: Function) -> bool:
+    """Whether calling the function gives a coroutine."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+def takes_key(function: Function) -> bool:
+    """Whether the function has a parameter `idempotency_key`."""
+    try:
+        return KEY_PARAMETER in inspect.signature(function).parameters
+    except (ValueError, TypeError):  # some builtins have no signature
+        return False
+
+
+def returned_type(function: Function) -> Any:
+    """The type the function is annotated to return; `Any` where it says none, or none that can be found."""
+    inner = _innermost(function)
+    annotation = getattr(inner, "__annotations__", {}).get("return", Any)
+    if not isinstance(annotation, str):
+        return annotation
+    try:
+        return eval(annotation, getattr(inner, "__globals__", {}))  # noqa: S307  # the author's own annotation
+    except NameError:
+        return Any
+
+
+def place_of(function: Function) -> str:
+    """Where the function's code is: the same for every closure made there."""
+    code = getattr(_innermost(function), "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else repr(type(function))
+
+
+def _innermost(function: Function) -> Function:
+    while isinstance(function, partial):
+        function = cast("partial[Any]", function).func
+    function = inspect.unwrap(function)
+    if inspect.ismethod(function):
+        return function.__func__
+    return function if inspect.isfunction(function) or inspect.isbuiltin(function) else type(function).__call__

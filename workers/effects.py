@@ -1,0 +1,280 @@
+"""The effects of one attempt: intent before the call, result after it, both under the lease.
+
+    intent committed ─► outside call ─► result committed
+          │                  │
+          │                  └─ died, was cut off, or raised: the intent stays without a result, and
+          │                     whoever holds the lease next goes by the policy
+          └─ already on record: the result is read back, nothing is called
+
+What cannot go on (`EffectUnknown`, `EffectMismatch`, `NotRecordable`) is kept as `fatal`: the job stops
+with it even where the handler swallows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from app.domain.effects import EffectRow, Grant, IntentAnswer
+from app.domain.errors import (
+    EffectError,
+    EffectMismatch,
+    EffectUnknown,
+    JsonRefused,
+    LeaseLost,
+    NotPerformed,
+    NotRecordable,
+    Permanent,
+)
+from app.domain.states import EffectState, Policy
+from workers.attempt_ledger import AttemptLedger
+from workers.calling import Caller, Function, idempotency_key, place_of, returned_type
+from workers.failures import text_of
+from workers.ledger import Ledger
+from workers.roundtrip import Adapter, adapter_of, decode, encode, fingerprint
+from workers.run_lease import RunLease
+
+Fatal = TypeVar("Fatal", bound=EffectError)
+
+KEY_CHARS_MAX = 200
+RECHECK_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class _Effect:
+    """One wish of the handler. `digest` is the fingerprint of `args`, `adapter` the type of the result."""
+
+    key: str
+    function: Function
+    args: tuple[Any, ...]
+    policy: Policy
+    reconcile: Function | None
+    digest: bytes
+    adapter: Adapter
+
+
+class EffectEngine:
+    """Performs each effect of one attempt as often as its policy allows."""
+
+    def __init__(self, lease: RunLease, ledger: Ledger, caller: Caller, *, effect_bytes_max: int) -> None:
+        self._lease = lease
+        self._ledger = AttemptLedger(ledger, lease)
+        self._caller = caller
+        self._effect_bytes_max = effect_bytes_max
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._done_by: dict[str, str] = {}
+        self._unsure: set[str] = set()
+        self._guarded = 0
+        self._quiet = asyncio.Event()
+        self._closed = False
+        self.fatal: EffectError | None = None
+
+    async def perform(
+        self, key: str, function: Function, args: tuple[Any, ...], policy: Policy, reconcile: Function | None
+    ) -> Any:
+        """The result of the effect, from the record or from a call that is then on record.
+
+        Raises what `function` raises; `EffectUnknown`, `EffectMismatch`, `NotRecordable`, `LeaseLost`.
+        """
+        if (policy is Policy.RECONCILE) != (reconcile is not None):
+            raise Permanent(f"effect {key}: the policy 'reconcile' and a function to reconcile with belong together")
+        effect = await self._wished(key, function, args, policy, reconcile)
+        async with self._turn(effect):
+            if key in self._unsure:
+                return await self._ask_outside(effect)
+            return await self._from_intent(effect)
+
+    async def transact(self, key: str, function: Function, args: tuple[Any, ...]) -> Any:
+        """The result of `function(connection, *args)`, committed together with its record.
+
+        Raises as `perform`.
+        """
+        effect = await self._wished(key, function, args, Policy.REPEATABLE, None)
+
+        async def call(connection: Any) -> str:
+            value = await self._caller.call(key, function, (connection, *args), self._derived(key))
+            return self._recordable(effect, value)[0]
+
+        async with self._turn(effect):
+            row = self._row(effect, await self._ledger.transact(key, effect.digest, call))
+            if row.state is not EffectState.RECORDED:
+                raise self._stop(EffectUnknown(f"effect {key} has an intent without a result"))
+            return self._read(effect, row)
+
+    async def quiet(self) -> None:
+        """Returns once no call that must not be cut is in flight; with `releasing` set no new one begins."""
+        while self._guarded:
+            self._quiet.clear()
+            await self._quiet.wait()
+
+    def close(self) -> None:
+        """Ends the attempt for its effects: whatever still runs begins none."""
+        self._closed = True
+
+    async def _from_intent(self, effect: _Effect) -> Any:
+        while True:
+            async with self._guard(effect.policy):
+                answer = await self._intend(effect)
+                if answer.grant is Grant.GRANTED:
+                    return await self._call(effect)
+                row = self._row(effect, answer)
+                if row.state is EffectState.RECORDED:
+                    return self._read(effect, row)
+                if row.state is EffectState.INTENT and await self._taken_over(effect, row):
+                    return await self._ask_outside(effect)
+            # Its writer may still be calling; it is certainly gone a lease later.
+            await asyncio.sleep(RECHECK_SECONDS)
+            await self._may_begin()
+
+    async def _intend(self, effect: _Effect) -> IntentAnswer:
+        try:
+            return await self._ledger.intent(effect.key, effect.policy, effect.digest)
+        except asyncio.CancelledError:
+            await self._take_back(effect)
+            raise
+
+    async def _call(self, effect: _Effect) -> Any:
+        """Performs the effect under an intent of ours."""
+        try:
+            await self._lease.may_call()
+        except asyncio.CancelledError:
+            await self._take_back(effect)
+            raise
+        try:
+            value = await self._outside(effect, effect.function)
+        except NotPerformed:
+            await self._ledger.clear(effect.key)
+            raise
+        except asyncio.CancelledError:
+            self._doubt(effect, "was cut off")
+            raise
+        except Exception as error:
+            unknown = self._doubt(effect, f"raised {type(error).__name__} ({text_of(error)})")
+            if unknown is not None:
+                raise unknown from error
+            raise
+        return await self._keep(effect, value)
+
+    async def _take_back(self, effect: _Effect) -> None:
+        """Nothing was called: an intent left behind would read as an unknown outcome."""
+        if effect.policy is not Policy.REPEATABLE:
+            await self._ledger.clear(effect.key)
+
+    def _doubt(self, effect: _Effect, what: str) -> EffectUnknown | None:
+        """The call may have happened: from here on this attempt, too, goes by the policy."""
+        if effect.policy is Policy.RECONCILE:
+            self._unsure.add(effect.key)
+        if effect.policy is not Policy.AT_MOST_ONCE:
+            return None
+        return self._stop(EffectUnknown(f"effect {effect.key} {what} and may have happened"))
+
+    async def _taken_over(self, effect: _Effect, row: EffectRow) -> bool:
+        """Whether an intent of another attempt is ours to reconcile now. Raises `EffectUnknown`: never, by policy."""
+        if effect.policy is not Policy.RECONCILE:
+            raise self._stop(EffectUnknown(f"effect {effect.key} was begun by attempt {row.attempt} and has no result"))
+        return await self._ledger.take_over(row)
+
+    async def _ask_outside(self, effect: _Effect) -> Any:
+        """Reconciles an intent of ours whose call may have happened."""
+        assert effect.reconcile is not None
+        self._unsure.add(effect.key)
+        async with self._guard(effect.policy):
+            await self._lease.may_call()
+            try:
+                value = await self._outside(effect, effect.reconcile)
+            except NotPerformed:
+                self._unsure.discard(effect.key)
+                return await self._from_intent(effect)
+            return await self._keep(effect, value)
+
+    async def _outside(self, effect: _Effect, function: Function) -> Any:
+        return await self._caller.call(effect.key, function, effect.args, self._derived(effect.key))
+
+    async def _keep(self, effect: _Effect, value: object) -> Any:
+        text, read = self._recordable(effect, value)
+        await self._ledger.record(effect.key, text)
+        self._unsure.discard(effect.key)
+        return read
+
+    def _recordable(self, effect: _Effect, value: object) -> tuple[str, Any]:
+        try:
+            text, read = encode(effect.adapter, value)
+        except (JsonRefused, ValidationError) as error:
+            raise self._stop(NotRecordable(f"the result of effect {effect.key}: {text_of(error)}")) from error
+        size = len(text.encode())
+        if size > self._effect_bytes_max:
+            raise self._stop(
+                NotRecordable(f"the result of effect {effect.key} has {size} bytes, {self._effect_bytes_max} at most")
+            )
+        return text, read
+
+    def _read(self, effect: _Effect, row: EffectRow) -> Any:
+        assert row.result is not None
+        try:
+            return decode(effect.adapter, row.result)
+        except ValidationError as error:
+            raise Permanent(f"effect {effect.key} is on record as another type: {text_of(error)}") from error
+
+    def _row(self, effect: _Effect, answer: IntentAnswer) -> EffectRow:
+        """What is on record. Raises `LeaseLost`, and `EffectMismatch` for other arguments."""
+        if answer.grant is Grant.FENCED:
+            raise LeaseLost("the lease is gone")
+        assert answer.row is not None
+        if answer.row.args_digest != effect.digest:
+            raise self._stop(EffectMismatch(f"effect {effect.key} is on record with other arguments"))
+        return answer.row
+
+    async def _wished(
+        self, key: str, function: Function, args: tuple[Any, ...], policy: Policy, reconcile: Function | None
+    ) -> _Effect:
+        if not 0 < len(key) <= KEY_CHARS_MAX or not key.isprintable():
+            raise Permanent(f"an effect's key has 1 to {KEY_CHARS_MAX} printable characters")
+        await self._may_begin()
+        try:
+            digest = fingerprint(args)
+        except NotRecordable as error:
+            raise self._stop(NotRecordable(f"effect {key}: {error}")) from error
+        return _Effect(key, function, args, policy, reconcile, digest, adapter_of(returned_type(function)))
+
+    async def _may_begin(self) -> None:
+        if self.fatal is not None:
+            raise self.fatal
+        if self._closed:
+            raise LeaseLost("the attempt has ended")
+        if self._lease.releasing.is_set():
+            # The run is about to be given back: it waits here to be cancelled instead of beginning more.
+            await asyncio.get_running_loop().create_future()
+
+    @asynccontextmanager
+    async def _turn(self, effect: _Effect) -> AsyncIterator[None]:
+        """One at a time for each key, so that two concurrent calls of one key perform it once."""
+        async with self._turns.setdefault(effect.key, asyncio.Lock()):
+            await self._may_begin()
+            place = place_of(effect.function)
+            if self._done_by.get(effect.key, place) != place:
+                raise self._stop(EffectMismatch(f"effect {effect.key} names two functions in one handler"))
+            yield
+            self._done_by[effect.key] = place
+
+    @asynccontextmanager
+    async def _guard(self, policy: Policy) -> AsyncIterator[None]:
+        """Holds back a release from the intent to the record of what must not be called twice."""
+        guarded = policy is not Policy.REPEATABLE
+        self._guarded += guarded
+        try:
+            yield
+        finally:
+            self._guarded -= guarded
+            self._quiet.set()
+
+    def _stop(self, error: Fatal) -> Fatal:
+        self.fatal = self.fatal or error
+        return error
+
+    def _derived(self, key: str) -> str:
+        return idempotency_key(self._lease.job.id, key)

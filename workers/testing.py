@@ -1,0 +1,252 @@
+"""Runs a handler in memory: real validation, effects, policies and failure classes, no server.
+
+from outlast.testing import run
+
+def test_a_crash_after_classify_repeats_nothing():
+    ran = run(triage, {"id": "7", "body": "it burns"}, crash_after="classify")
+    assert ran.state == "done"
+    assert ran.calls == {"classify": 1, "draft": 1, "file": 1}
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+from pydantic_core import to_jsonable_python
+
+from app.domain import jsontext
+from app.domain.effects import IntentAnswer
+from app.domain.leased import LeasedJob
+from app.domain.outcomes import Bury, Done, Failure, Gone, Outcome, Release, Retry
+from app.domain.states import EffectState, Reason, State
+from app.settings import Settings
+from workers.calling import Caller, Function
+from workers.executor import Executor
+from workers.memory_ledger import MemoryLedger
+from workers.registry import Task, task_of
+from workers.threads import Threads
+
+JOB_ID = UUID("01890a5d-ac96-774b-bcce-b302099a8057")
+JITTER = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a job ended and what it did on the way.
+
+    `result` is of the handler's output type (None unless done), `reason` and `error` say why it is dead.
+    `calls` counts the calls of each effect's function, `effects` are the recorded results as JSON values,
+    `delays_seconds` the back-offs between attempts, which are not waited for.
+    """
+
+    state: State
+    result: Any
+    reason: Reason | None
+    error: Failure | None
+    attempts: int
+    retries: int
+    delays_seconds: list[float]
+    calls: dict[str, int]
+    effects: dict[str, Any]
+    progress: list[dict[str, Any]]
+
+
+def run(
+    handler: Callable[..., Any],
+    input: Any,  # noqa: A002  # what the API calls it
+    *,
+    effects: Mapping[str, Any] | None = None,
+    crash_after: str | None = None,
+) -> Ran:
+    """Runs the job to its end, retries included, and says how it ended.
+
+    `handler` is declared with `@task`; `input` is its input model or JSON for it. `effects` stands in for
+    the functions of effects by key: a value is returned, an exception raised, a function called with
+    their arguments. A `transact` has no database here, its function gets None: give it a stand-in.
+    `crash_after` names an effect: the worker dies once that is on record, and another takes the job.
+
+    Raises `LookupError` when no effect of that name was recorded, so that the crash did not happen.
+    """
+    task = task_of(handler)
+    story = _Story(task, _json_of(input), dict(effects or {}), crash_after)
+    return _run_anywhere(story.told)
+
+
+class _StandIns(Caller):
+    """Calls what stands in for a function of an effect, and counts."""
+
+    def __init__(self, threads: Threads, stand_ins: Mapping[str, Any], calls: dict[str, int]) -> None:
+        super().__init__(threads)
+        self._stand_ins = stand_ins
+        self._calls = calls
+
+    async def call(self, key: str, function: Function, args: tuple[Any, ...], derived_key: str) -> Any:
+        self._calls[key] = self._calls.get(key, 0) + 1
+        if key not in self._stand_ins:
+            return await super().call(key, function, args, derived_key)
+        stand_in = self._stand_ins[key]
+        if isinstance(stand_in, BaseException):
+            raise stand_in
+        if callable(stand_in):
+            return await super().call(key, stand_in, args, derived_key)
+        return stand_in
+
+
+@dataclass(slots=True, eq=False)
+class _Lease:
+    """Implements `workers.run_lease.RunLease`."""
+
+    job: LeasedJob
+    seen: list[dict[str, Any]]
+    lost: asyncio.Event = field(default_factory=asyncio.Event)
+    releasing: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def may_call(self) -> None:
+        return
+
+    async def progress(self, json_text: str) -> None:
+        shown = jsontext.parse(json_text)
+        assert isinstance(shown, dict)
+        self.seen.append(dict(shown))
+
+
+class _CrashingLedger(MemoryLedger):
+    """Lets the worker die, once, right after the effect `crash_after` is on record."""
+
+    def __init__(self, crash_after: str | None) -> None:
+        super().__init__()
+        self.crash_after = crash_after
+        self.crash: Callable[[], None] = lambda: None
+
+    async def record(self, job_id: UUID, attempt: int, key: str, result: str) -> bool:
+        recorded = await super().record(job_id, attempt, key, result)
+        await self._maybe_crash(key)
+        return recorded
+
+    async def transact(
+        self, job_id: UUID, attempt: int, key: str, args_digest: bytes, call: Callable[[Any], Awaitable[str]]
+    ) -> IntentAnswer:
+        answer = await super().transact(job_id, attempt, key, args_digest, call)
+        await self._maybe_crash(key)
+        return answer
+
+    async def _maybe_crash(self, key: str) -> None:
+        if key == self.crash_after:
+            self.crash_after = None
+            self.crash()
+            await asyncio.get_running_loop().create_future()  # a dead worker goes on with nothing
+
+
+class _Story:
+    """The attempts of one job, one after the other."""
+
+    def __init__(self, task: Task, input_text: str, stand_ins: dict[str, Any], crash_after: str | None) -> None:
+        self._task = task
+        self._calls: dict[str, int] = {}
+        self._progress: list[dict[str, Any]] = []
+        self._delays: list[float] = []
+        self._ledger = _CrashingLedger(crash_after)
+        self._crash_after = crash_after
+        self._stand_ins = stand_ins
+        self._job = LeasedJob(
+            id=JOB_ID,
+            attempt=0,
+            tenant="default",
+            kind=task.name,
+            queue=task.defaults.queue or "default",
+            input=input_text,
+            run_seconds=task.defaults.timeout_seconds,
+            deadline_binds=False,
+            retries=0,
+            max_retries=task.defaults.max_retries,
+            crashes=0,
+            releases=0,
+        )
+
+    async def told(self) -> Ran:
+        executor = Executor(
+            Settings.model_construct(),
+            self._ledger,
+            random=lambda: JITTER,
+            caller=lambda threads: _StandIns(threads, self._stand_ins, self._calls),
+        )
+        while True:
+            outcome = await self._attempt(executor)
+            match outcome:
+                case Done(result):
+                    return self._ended(State.DONE, result=self._task.output.validate_json(result))
+                case Bury(reason, failure):
+                    return self._ended(State.DEAD, reason=reason, error=failure)
+                case Retry(_, delay, _, charged):
+                    self._delays.append(delay)
+                    self._job = replace(
+                        self._job,
+                        retries=self._job.retries + charged,
+                        releases=self._job.releases + (not charged),
+                    )
+                case Gone() | Release():
+                    self._job = replace(self._job, crashes=self._job.crashes + 1)
+
+    async def _attempt(self, executor: Executor) -> Outcome:
+        self._job = replace(self._job, attempt=self._job.attempt + 1)
+        self._ledger.held = self._job.attempt
+        lease = _Lease(self._job, self._progress)
+        running = asyncio.ensure_future(executor.execute(self._task, lease))
+
+        def crash() -> None:
+            self._ledger.held = None
+            lease.lost.set()
+            running.cancel()
+
+        self._ledger.crash = crash
+        return await running
+
+    def _ended(
+        self, state: State, *, result: Any = None, reason: Reason | None = None, error: Failure | None = None
+    ) -> Ran:
+        if self._ledger.crash_after is not None:
+            raise LookupError(f"no effect {self._crash_after!r} was recorded, so nothing crashed; the job is {state}")
+        rows = self._ledger.rows.values()
+        return Ran(
+            state=state,
+            result=result,
+            reason=reason,
+            error=error,
+            attempts=self._job.attempt,
+            retries=self._job.retries,
+            delays_seconds=self._delays,
+            calls=self._calls,
+            effects={row.key: jsontext.read(row.result or "null") for row in rows if row.state is EffectState.RECORDED},
+            progress=self._progress,
+        )
+
+
+def _json_of(value: Any) -> str:
+    return jsontext.dump(to_jsonable_python(value, by_alias=True))
+
+
+def _run_anywhere(story: Callable[[], Coroutine[Any, Any, Ran]]) -> Ran:
+    """Runs a coroutine on a loop of its own; where a loop runs already, in a thread beside it."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(story())
+    box: list[Ran | BaseException] = []
+
+    def beside() -> None:
+        try:
+            box.append(asyncio.run(story()))
+        except BaseException as error:
+            box.append(error)
+
+    thread = threading.Thread(target=beside)
+    thread.start()
+    thread.join()
+    if isinstance(box[0], BaseException):
+        raise box[0]
+    return box[0]
