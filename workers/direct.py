@@ -14,7 +14,7 @@ from app.settings import Settings
 from app.store.database import Database
 from app.store.doorbell import Doorbell
 from app.store.fleet import Fleet, Live
-from app.store.relay import promote_due
+from app.store.relay import OutboxUpkeep
 from app.telemetry import log
 from workers.intake import Intake
 from workers.surroundings import claim_directly
@@ -24,6 +24,8 @@ BUSY_POLL_SECONDS = 0.005
 LOOK_SECONDS = 0.5
 OVERDUE_SWEEP_SECONDS = 1.0
 AT_MOST_A_TWENTIETH = 20
+PROMOTE_SECONDS = 0.1
+PROMOTE_MAX = 1_000
 
 
 class DirectIntake:
@@ -41,8 +43,8 @@ class DirectIntake:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = settings
-        self._db = db
         self._fleet = Fleet(db)
+        self._upkeep = OutboxUpkeep(db)
         self._intake = intake
         self._doorbell = doorbell
         self._kinds = list(kinds)
@@ -51,6 +53,7 @@ class DirectIntake:
         self._seen: list[Live] = []
         self._looked_at = float("-inf")
         self._moved_at = float("-inf")
+        self._promoted_at = float("-inf")
         self._overdue_at = float("-inf")
 
     async def run(self) -> None:
@@ -85,7 +88,9 @@ class DirectIntake:
             self._looked_at = self._clock()
 
     async def _claim_due(self, queue: str, kinds: Sequence[str]) -> int:
-        await promote_due(self._db)
+        if self._clock() - self._promoted_at >= PROMOTE_SECONDS:
+            self._promoted_at = self._clock()
+            await self._upkeep.promote_due(PROMOTE_MAX)
         return await self._intake.claim_due(queue, kinds)
 
     async def _claim_overdue(self) -> int:

@@ -1,0 +1,54 @@
+"""A stack of its own for a measurement: `outlast dev` in a temporary folder, ended with the `with` block."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from app.settings import Settings
+
+READY_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class BenchStack:
+    """Where the stack is. `exports` are the variables its clients need."""
+
+    url: str
+    settings: Settings
+    exports: Mapping[str, str]
+
+
+@contextmanager
+def running(environment: Mapping[str, str], *, workers: int, handlers: str) -> Iterator[BenchStack]:
+    """Starts the stack with `environment` and waits for its ready line. Raises `RuntimeError` when there is none."""
+    with tempfile.TemporaryDirectory(prefix="outlast-bench-") as folder, Path(folder, "log").open("wb") as log:
+        words = ["dev", "--port", "0", "--data", folder, "--workers", str(workers), "--handlers", handlers]
+        command = [sys.executable, "-m", "workers.main", *words]
+        process = subprocess.Popen(command, env=dict(environment), stdout=subprocess.PIPE, stderr=log, text=True)
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            if not line.startswith("ready "):
+                raise RuntimeError(f"outlast dev did not start: {Path(folder, 'log').read_text()[-2000:]}")
+            exports = _exports(Path(folder, "env").read_text())
+            settings = Settings(
+                database_url=SecretStr(exports["OUTLAST_DATABASE_URL"]), redis_url=SecretStr(exports["OUTLAST_REDIS_URL"])
+            )
+            yield BenchStack(line.split()[1], settings, exports)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(READY_SECONDS)
+
+
+def _exports(text: str) -> dict[str, str]:
+    pairs = (line.removeprefix("export ").partition("=") for line in text.splitlines() if line.startswith("export "))
+    return {name: value.strip("'\"") for name, _, value in pairs}

@@ -1,0 +1,49 @@
+"""The whole of it running, on both ways a job can take: through Redis, and straight from PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+
+from app.store.database import Database
+from app.store.fleet import Fleet
+from tests.client import Client
+from tests.processes import Process, Stack
+
+HANDLERS = ["tests.handlers.steps"]
+POLL_SECONDS = 0.02
+
+
+@dataclass
+class Running:
+    """API and relay are up; workers are for the test to start."""
+
+    stack: Stack
+    client: Client
+    db: Database
+    transport: str
+
+    def worker(self, *, processes: int = 1, env: dict[str, str] | None = None) -> Process:
+        return self.stack.worker(HANDLERS, processes=processes, env=env)
+
+    async def workers_entered(self, count: int, seconds: float = 20) -> None:
+        """Waits until so many worker processes are heard."""
+        fleet = Fleet(self.db)
+        async with asyncio.timeout(seconds):
+            while sum(one.role == "worker" for one in await fleet.live(self.stack.settings.suspect_seconds)) < count:
+                await asyncio.sleep(POLL_SECONDS)
+
+
+@pytest.fixture(params=["pg", "redis"])
+def transport(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def running(stack: Stack, db: Database, transport: str) -> Running:
+    stack.settings = stack.settings.model_copy(update={"transport": transport})
+    stack.api()
+    stack.relay()
+    return Running(stack, Client(stack.api_url), db, transport)

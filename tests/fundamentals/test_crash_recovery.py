@@ -1,0 +1,91 @@
+"""A job outlasts its worker: killed in the middle, it goes on where its record ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from app.store.audit import conservation
+from app.store.database import Database
+from tests.client import journal_of
+from tests.fundamentals.conftest import Running
+from tests.processes import children, is_running, wait_until
+
+
+async def test_a_job_whose_worker_process_is_killed_goes_on_without_repeating_its_recorded_effects(
+    running: Running, db: Database, tmp_path: Path
+) -> None:
+    running.worker()
+    running.worker()
+    await running.workers_entered(2)
+    journal = tmp_path / "journal"
+    plan = {"journal": str(journal), "steps": ["one", "two", "three"], "hold": ["three"]}
+    job_id = running.client.submit("test.steps", plan)
+    wait_until(lambda: journal_of(journal).count("hold"), what="the third step")
+
+    pid = running.client.timeline(job_id)["attempts"][0]["worker"]["pid"]
+    os.kill(pid, signal.SIGKILL)
+    Path(f"{journal}.three").touch()
+    job = running.client.wait_for(job_id, "done")
+
+    assert job["attempt"] == 2
+    assert job["crashes"] == 1
+    assert job["result"]["attempt"] == 2
+    assert job["result"]["steps"][:2] == [pid, pid], "the first two results come from the killed attempt's record"
+    performed = [line[2] for line in journal_of(journal).lines("perform")]
+    assert performed == ["one", "two", "three"]
+    first, second = running.client.timeline(job_id)["attempts"]
+    assert (first["end"], second["end"]) == ("lost", "done")
+    assert "killed by signal 9" in first["cause"]
+    assert await conservation(db) == []
+
+
+async def test_a_supervisor_killed_with_its_child_does_not_keep_the_job(
+    running: Running, db: Database, tmp_path: Path
+) -> None:
+    doomed = running.worker()
+    await running.workers_entered(1)
+    journal = tmp_path / "journal"
+    job_id = running.client.submit("test.steps", {"journal": str(journal), "steps": ["one"], "hold": ["one"]})
+    wait_until(lambda: journal_of(journal).count("hold"), what="the first step")
+    running.worker()
+    await running.workers_entered(2)
+
+    both = [doomed.pid, *children(doomed.pid)]
+    for pid in both:
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: journal_of(journal).count("start") == 2, seconds=10, what="a second start")
+    Path(f"{journal}.one").touch()
+
+    assert running.client.wait_for(job_id, "done")["attempt"] == 2
+    assert "fell silent" in running.client.timeline(job_id)["attempts"][0]["cause"]
+    assert not any(is_running(pid) for pid in both)
+    assert await conservation(db) == []
+
+
+async def test_a_frozen_worker_loses_the_job_and_changes_nothing_when_it_thaws(
+    running: Running, db: Database, tmp_path: Path
+) -> None:
+    frozen = running.worker()
+    await running.workers_entered(1)
+    journal = tmp_path / "journal"
+    job_id = running.client.submit("test.steps", {"journal": str(journal), "steps": ["one", "two"], "hold": ["two"]})
+    wait_until(lambda: journal_of(journal).count("hold"), what="the second step")
+    running.worker()
+    await running.workers_entered(2)
+
+    pids = [frozen.pid, *children(frozen.pid)]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: journal_of(journal).count("start") == 2, seconds=10, what="a second start")
+    Path(f"{journal}.two").touch()
+    done = running.client.wait_for(job_id, "done")
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: "lease_lost" in frozen.stderr, seconds=10, what="the thawed worker to notice")
+
+    assert running.client.job(job_id) == done
+    assert done["result"]["attempt"] == 2
+    assert [line[2] for line in journal_of(journal).lines("perform")] == ["one", "two"]
+    assert await conservation(db) == []
