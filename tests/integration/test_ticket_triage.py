@@ -120,7 +120,7 @@ def test_a_crash_after_any_step_repeats_no_step(step: str, script: Script) -> No
         ({"do": "time_out"}, 1),
         ({"do": "nonsense"}, 1),
     ],
-    ids=lambda value: value["do"] if isinstance(value, dict) else "",
+    ids=["throttle", "time_out", "nonsense"],
 )
 def test_a_misfortune_that_passes_costs_what_it_should(rule: dict[str, Any], retries: int, script: Script) -> None:
     script.rules(rule | {"step": "draft", "attempts": [1]})
