@@ -17,6 +17,8 @@ from app.domain.states import State
 
 JsonText = str
 
+LINKED = ("result", "timeline", "explanation", "effects", "cancel", "retry")
+
 
 @dataclass(frozen=True, slots=True)
 class JobView:
@@ -76,7 +78,7 @@ class EffectView:
 
 def dump(value: object) -> JsonText:
     """Compact JSON text of what holds only JSON values, UUIDs and times."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain)
+    return _encode(value)
 
 
 def job_json(job: JobView, *, payloads: bool = True) -> JsonText:
@@ -87,7 +89,7 @@ def job_json(job: JobView, *, payloads: bool = True) -> JsonText:
 def dead_letter_json(job: JobView, *, payloads: bool = True) -> JsonText:
     """A dead job with `fingerprint` and `died_at` beside everything a job has."""
     return _object(
-        _members(job, payloads=payloads) | {"fingerprint": dump(job.fingerprint), "died_at": dump(job.finished_at)}
+        _members(job, payloads=payloads) | {"fingerprint": _text(job.fingerprint), "died_at": _time(job.finished_at)}
     )
 
 
@@ -120,34 +122,34 @@ def effect_json(effect: EffectView) -> JsonText:
 def _members(job: JobView, *, payloads: bool) -> dict[str, JsonText]:
     bulky = {"input": _or_null(job.input), "result": _or_null(job.result)} if payloads else {}
     return {
-        "id": dump(job.id),
-        "kind": dump(job.kind),
-        "queue": dump(job.queue),
-        "priority": dump(job.priority),
-        "state": dump(job.state),
-        "reason": dump(job.reason),
-        "attempt": dump(job.attempt),
-        "retries": dump({"used": job.retries, "max": job.max_retries}),
-        "crashes": dump(job.crashes),
+        "id": f'"{job.id}"',
+        "kind": _text(job.kind),
+        "queue": _text(job.queue),
+        "priority": str(job.priority),
+        "state": _text(job.state),
+        "reason": _text(job.reason),
+        "attempt": str(job.attempt),
+        "retries": f'{{"used":{job.retries},"max":{job.max_retries}}}',
+        "crashes": str(job.crashes),
         **bulky,
         "error": _or_null(job.error),
         "progress": _or_null(job.progress),
         "metadata": _or_null(job.metadata),
         "timeout_seconds": dump(job.timeout_seconds),
-        "created_at": dump(job.created_at),
-        "due_at": dump(job.due_at),
-        "deadline": dump(job.deadline),
-        "started_at": dump(job.started_at),
-        "finished_at": dump(job.finished_at),
-        "links": dump(_links(job)),
+        "created_at": _time(job.created_at),
+        "due_at": _time(job.due_at),
+        "deadline": _time(job.deadline),
+        "started_at": _time(job.started_at),
+        "finished_at": _time(job.finished_at),
+        "links": _links(job),
     }
 
 
-def _links(job: JobView) -> dict[str, str]:
+def _links(job: JobView) -> JsonText:
     here = f"/v1/jobs/{job.id}"
-    parts = ("result", "timeline", "explanation", "effects", "cancel", "retry")
-    links = {"self": here} | {part: f"{here}/{part}" for part in parts}
-    return links | ({"dead_letter": f"/v1/dead-letters/{job.id}"} if job.state is State.DEAD else {})
+    dead = f',"dead_letter":"/v1/dead-letters/{job.id}"' if job.state is State.DEAD else ""
+    parts = ",".join([f'"{part}":"{here}/{part}"' for part in LINKED])
+    return f'{{"self":"{here}",{parts}{dead}}}'
 
 
 def _object(members: Mapping[str, JsonText]) -> JsonText:
@@ -162,9 +164,20 @@ def _or_null(text: JsonText | None) -> JsonText:
     return "null" if text is None else text
 
 
+def _text(text: str | None) -> JsonText:
+    return "null" if text is None else _encode(text)
+
+
+def _time(at: datetime | None) -> JsonText:
+    return "null" if at is None else f'"{rfc3339(at)}"'
+
+
 def _plain(value: object) -> str:
     if isinstance(value, datetime):
         return rfc3339(value)
     if isinstance(value, UUID):
         return str(value)
     raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain).encode
