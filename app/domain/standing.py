@@ -28,7 +28,7 @@ class Standing:
 
 
 def job_not_found(job_id: UUID) -> Refused:
-    return Refused("job-not-found", 404, f"There is no job {job_id}.", extra={"job_id": str(job_id)})
+    return Refused("job-not-found", 404, f"No job {job_id}.", extra=_about(job_id))
 
 
 def terminal(standing: Standing) -> Refused:
@@ -36,9 +36,9 @@ def terminal(standing: Standing) -> Refused:
     return _conflict(standing, "job-terminal", f"The job is {standing.state} already.")
 
 
-def restless(standing: Standing) -> Refused:
+def restless(job_id: UUID) -> Refused:
     """A cancel that missed the job every time it moved; asking again is safe."""
-    return Refused("job-moving", 503, "The job kept moving; ask again.", extra=_about(standing), retry_after=1)
+    return Refused("job-moving", 503, "The job kept moving; ask again.", extra=_about(job_id), retry_after=1)
 
 
 def unretryable(standing: Standing) -> Refused:
@@ -86,8 +86,8 @@ def _not_dead(standing: Standing) -> Refused:
 
 
 def _conflict(standing: Standing, code: str, detail: str) -> Refused:
-    return Refused(code, 409, detail, extra=_about(standing))
+    return Refused(code, 409, detail, extra=_about(standing.job_id))
 
 
-def _about(standing: Standing) -> dict[str, str]:
-    return {"job_id": str(standing.job_id)}
+def _about(job_id: UUID) -> dict[str, str]:
+    return {"job_id": str(job_id)}

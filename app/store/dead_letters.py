@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from app.domain.filters import DeadFilter
@@ -11,6 +12,21 @@ from app.domain.impact import Impact
 from app.store.database import Database
 
 GROUPS_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class DeadGroup:
+    """Dead letters that failed alike. `latest_id`, `error_type` and `error_message` are those of the last death."""
+
+    kind: str
+    reason: str
+    fingerprint: str
+    jobs: int
+    first_died_at: datetime
+    last_died_at: datetime
+    latest_id: UUID
+    error_type: str | None
+    error_message: str | None
 
 
 async def select_dead(db: Database, filters: DeadFilter, after: UUID | None, limit: int) -> list[UUID]:
@@ -25,6 +41,6 @@ async def dead_impact(db: Database, ids: Sequence[UUID]) -> list[Impact]:
     return [Impact(**row) for row in await db.fetch("dead_impact", sorted(ids))]
 
 
-async def dead_groups(db: Database) -> list[Mapping[str, Any]]:
+async def dead_groups(db: Database) -> list[DeadGroup]:
     """Dead letters that failed alike, largest group first, at most 1,000 groups. Raises `DatabaseAway`."""
-    return list(await db.fetch("dead_groups", GROUPS_MAX))
+    return [DeadGroup(**row) for row in await db.fetch("dead_groups", GROUPS_MAX)]

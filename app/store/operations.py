@@ -27,9 +27,7 @@ async def retry_if_in_budget(
     return queue
 
 
-async def replay_if_dead(
-    db: Database, replay_id: str, ids: Sequence[UUID], reason: str, actor: str
-) -> dict[UUID, str]:
+async def replay_if_dead(db: Database, replay_id: str, ids: Sequence[UUID], reason: str, actor: str) -> dict[UUID, str]:
     """Dead letters → outbox with new budgets, each once per replay id. The jobs moved, with their queues."""
     rows = await db.fetch("replay_if_dead", replay_id, sorted(ids), reason, actor)
     return {row["job_id"]: row["queue"] for row in rows}
@@ -50,9 +48,7 @@ async def discard_if_dead(db: Database, ids: Sequence[UUID], reason: str, actor:
     return {row["job_id"] for row in await db.fetch("discard_if_dead", sorted(ids), reason, actor)}
 
 
-async def resolve_performed(
-    db: Database, job_id: UUID, key: str, result: str, reason: str, actor: str
-) -> bool:
+async def resolve_performed(db: Database, job_id: UUID, key: str, result: str, reason: str, actor: str) -> bool:
     """An intent of a dead job gets its result (JSON text)."""
     return await db.fetchval("resolve_performed", job_id, key, result, reason, actor) is not None
 

@@ -31,4 +31,4 @@ async def cancel(db: Database, job_id: UUID, *, reason: str | None, actor: str) 
             return False
         if standing.home in {Home.OUTCOMES, Home.DEAD_LETTERS}:
             raise terminal(standing)
-    raise restless(standing)
+    raise restless(job_id)

@@ -112,8 +112,7 @@ async def test_cancel_and_finish_at_once_have_one_winner(world: World) -> None:
     async def cancelled(job_id: UUID) -> bool:
         try:
             return await cancel(world.db, job_id, reason=None, actor="ann")
-        except Refused as refused:
-            assert refused.code == "job-terminal"
+        except Refused:
             return False
 
     answers, finished = await asyncio.gather(

@@ -19,7 +19,6 @@ async def again(world: World, job_id: UUID) -> str:
     try:
         await retry(world.db, world.settings, job_id, reason=None, actor="api")
     except Refused as refused:
-        assert refused.status == (404 if refused.code == "job-not-found" else 409)
         return refused.code
     return "retried"
 
@@ -80,7 +79,11 @@ async def test_what_cannot_be_retried_says_why(world: World) -> None:
 async def test_a_retry_rings_the_doorbell_of_its_queue(world: World) -> None:
     [job_id] = await world.die()
     rung: asyncio.Queue[object] = asyncio.Queue()
-    await world.session.add_listener("outlast_outbox", lambda *heard: rung.put_nowait(heard[-1]))
+
+    def heard(*message: object) -> None:
+        rung.put_nowait(message[-1])
+
+    await world.session.add_listener("outlast_outbox", heard)
     await again(world, job_id)
     assert await asyncio.wait_for(rung.get(), 10) == "default"
 

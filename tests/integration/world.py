@@ -102,8 +102,7 @@ class World:
         """Returns once `count` sessions of this database wait for somebody else's lock."""
         async with self.db.session() as connection:
             while count > await connection.fetchval(
-                "SELECT count(*) FROM pg_stat_activity "
-                "WHERE datname = current_database() AND wait_event_type = 'Lock'"
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
             ):
                 await asyncio.sleep(0.01)
 

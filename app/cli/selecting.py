@@ -1,0 +1,80 @@
+"""How a command says which dead letters it means: ids, or a filter on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from app.cli.exits import say
+from app.cli.formats import Format, Row, aligned, show_rows
+from app.cli.options import read_ids
+from app.domain.filters import DeadFilter
+from app.domain.states import Reason
+from app.domain.views import dump
+from app.store.database import Database
+from app.usecases.selection import Selection, Survey, batches
+
+Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID...]", help="Job ids; - reads them from stdin.")]
+Kind = Annotated[str | None, typer.Option(help="Only dead letters of this kind.")]
+ReasonCode = Annotated[Reason | None, typer.Option("--reason-code", help="Only dead letters with this reason.")]
+Queue = Annotated[str | None, typer.Option(help="Only dead letters of this queue.")]
+Fingerprint = Annotated[str | None, typer.Option(help="Only dead letters that failed like this.")]
+Everything = Annotated[bool, typer.Option("--all", help="Every dead letter; an empty filter needs it.")]
+Most = Annotated[int | None, typer.Option("--limit", min=1, help="At most so many jobs.")]
+Expect = Annotated[int | None, typer.Option(min=0, help="Exit 5 unless exactly so many jobs match.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen, and change nothing.")]
+Why = Annotated[str | None, typer.Option("--reason", help="Why, for the audit; required.")]
+
+IMPACT_TITLES = ("kind", "reason", "jobs", "blocked", "effects reused", "repeated", "unknown")
+
+
+def selected(words: Sequence[str] | None, filters: DeadFilter, *, everything: bool, most: int | None) -> Selection:
+    """The jobs meant: by id or by filter, not both; nothing at all only with `--all`."""
+    filtered = filters != DeadFilter()
+    if words:
+        if filtered or everything:
+            raise typer.BadParameter("give ids or a filter, not both")
+        return Selection(ids=read_ids(words), limit=most)
+    if not filtered and not everything:
+        raise typer.BadParameter("say which: ids, a filter, or --all")
+    return Selection(filters=filters, limit=most)
+
+
+def required(reason: str | None) -> str:
+    if reason is None:
+        raise typer.BadParameter("--reason is required")
+    return reason
+
+
+def talk(found: Survey) -> None:
+    """Says on stderr what a selection comes to."""
+    for line in aligned([IMPACT_TITLES, *(row.cells for row in impact_rows(found))]):
+        say(line)
+
+
+async def show_survey(db: Database, output: Format, selection: Selection, found: Survey) -> None:
+    """Prints what a selection comes to; as ids, the jobs themselves."""
+    match output:
+        case Format.TABLE | Format.JSONL:
+            show_rows(output, IMPACT_TITLES, impact_rows(found))
+        case Format.JSON:
+            print(dump({"jobs": found.jobs, "data": [asdict(part) for part in found.impact]}))
+        case Format.IDS:
+            async for batch in batches(db, selection):
+                for job_id in batch:
+                    print(job_id)
+    say(f"{found.jobs} job(s) selected; nothing was changed")
+
+
+def impact_rows(found: Survey) -> list[Row]:
+    return [
+        Row(
+            f"{part.kind}/{part.reason}",
+            dump(asdict(part)),
+            (part.kind, part.reason, part.jobs, part.blocked, part.reused, part.repeated, part.unknown),
+        )
+        for part in found.impact
+    ]
