@@ -67,7 +67,7 @@ def submits(evidence: Evidence) -> Iterator[Check]:
     yield Check("every ticket is accepted", fine and len(ids) == len(first), f"{len(ids)} jobs of {len(first)} tickets")
     same = [one.job_id == two.job_id and two.status == REPEATED and two.replayed for one, two in pairs]
     yield Check("a repeated key is answered with the job it made", all(same), f"{sum(same)} of {len(same)}")
-    yield Check("no other job exists", not evidence.strangers, f"{len(evidence.strangers)} others")
+    yield Check("no other job exists", not evidence.strangers, f"others {len(evidence.strangers)}")
 
 
 def ends(evidence: Evidence) -> Iterator[Check]:
@@ -81,7 +81,7 @@ def ends(evidence: Evidence) -> Iterator[Check]:
         f"{len(done)} done, {listed(dead)}",
     )
     yield Check(
-        "the empty ticket performed nothing", not evidence.effects[EMPTY], f"{len(evidence.effects[EMPTY])} effects"
+        "the empty ticket performed nothing", not evidence.effects[EMPTY], f"effects {len(evidence.effects[EMPTY])}"
     )
 
 
@@ -96,23 +96,22 @@ def the_kill(evidence: Evidence) -> Iterator[Check]:
         worker.get("pid") == evidence.killed_pid and evidence.killed_pid not in evidence.supervisor_pids,
         f"pid {worker.get('pid')}, {first.get('cause')}",
     )
-    yield Check(
-        "the kill cost no retry", evidence.jobs[KILLED]["retries"]["used"] == 0, str(evidence.jobs[KILLED]["retries"])
-    )
+    retries = evidence.jobs[KILLED]["retries"]["used"]
+    yield Check("the kill cost no retry", retries == 0, f"retries {retries}")
 
 
 def effects_of_the_killed(evidence: Evidence) -> Iterator[Check]:
-    killed_at = next((instant(a["ended_at"]) for a in evidence.timeline["attempts"] if a["attempt"] == 1), None)
+    ends = {attempt["attempt"]: attempt["ended_at"] for attempt in evidence.timeline["attempts"]}
+    killed_at = instant(ends[1]) if ends.get(1) else None
     for key in PERFORMED_BEFORE_THE_KILL:
         effect = evidence.effect(KILLED, key)
-        recorded_at = instant(effect.get("recorded_at"))
-        before = recorded_at is not None and killed_at is not None and recorded_at < killed_at
-        kept = before and effect.get("attempt") == 1 and effect.get("calls") == 1
+        recorded = effect.get("state") == "recorded" and effect["attempt"] == 1 and effect["calls"] == 1
+        kept = recorded and killed_at is not None and instant(effect["recorded_at"]) < killed_at
         yield Check(f"{key}: on record before the kill, not performed again", kept, told(effect))
     classified = evidence.asked.get((KILLED, "classify"), 0)
-    yield Check("the provider itself was asked to classify once", classified == 1, f"{classified} calls")
+    yield Check("the provider itself was asked to classify once", classified == 1, f"calls {classified}")
     looked_up = evidence.desk["look_ups_by_customer"].get(customer(evidence, KILLED), 0)
-    yield Check("the help desk itself was asked for the history once", looked_up == 1, f"{looked_up} look-ups")
+    yield Check("the help desk itself was asked for the history once", looked_up == 1, f"look-ups {looked_up}")
     draft = evidence.effect(KILLED, "draft")
     yield Check("draft: cut off by the kill, repeated for all to see", draft.get("calls") == 2, told(draft))
 
@@ -126,7 +125,7 @@ def budgets(evidence: Evidence) -> Iterator[Check]:
         job = evidence.jobs[ticket]
         seen = (job["attempt"], job["retries"]["used"])
         yield Check(
-            f"{misfortune} costs {retries} retries",
+            f"{misfortune} is charged as it should be",
             seen == (attempts, retries),
             f"attempt {seen[0]}, retries {seen[1]}",
         )
@@ -173,8 +172,8 @@ PARTS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
 )
 
 
-def instant(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None
+def instant(text: str) -> datetime:
+    return datetime.fromisoformat(text)
 
 
 def customer(evidence: Evidence, ticket: str) -> str:

@@ -43,7 +43,10 @@ class Screen:
     def step(self, title: str) -> None:
         """The next part of the story."""
         self.console.print()
-        self.console.rule(f"[bold]{title}", align="left")
+        if self.console.is_terminal:
+            self.console.rule(Text(title, "bold"), align="left")
+        else:
+            self.console.print(Text(f"== {title}"))
 
     def say(self, text: str) -> None:
         self.console.print(Text(f"{self.seconds:6.1f} s  {text}"))
@@ -75,8 +78,9 @@ class Screen:
             self._line, self._line_at = line, time.monotonic()
             self.say(line)
 
-    def table(self, title: str, rows: Sequence[tuple[str, str]]) -> None:
-        table = Table(title=title, title_justify="left", show_header=False)
+    def table(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Names and what they come to."""
+        table = Table(show_header=False)
         table.add_column(style="bold")
         table.add_column(overflow="fold")
         for name, value in rows:

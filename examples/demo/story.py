@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from examples.demo.caller import Answer, Caller, Document
-from examples.demo.checks import Check, Evidence, all_checks
+from examples.demo.checks import Check, Evidence, all_checks, instant
 from examples.demo.failures import DemoFailed
 from examples.demo.scenario import HELD, KILLED, REFUSED, Provider, tickets
 from examples.demo.screen import TERMINAL, Screen
@@ -74,8 +74,10 @@ class Story:
 
     def _let_go(self) -> None:
         lost, running = self._attempts(KILLED)[:2]
-        self._screen.say(f"attempt 1 {lost['end']}: {lost['cause']}")
-        self._screen.say(f"attempt 2 runs in process {running['worker']['pid']}")
+        pause = instant(running["started_at"]) - instant(lost["ended_at"])
+        milliseconds = pause.total_seconds() * 1_000
+        self._screen.say(f"attempt 1 is {lost['end']}: {lost['cause']}")
+        self._screen.say(f"attempt 2 began {milliseconds:.0f} ms later, in process {running['worker']['pid']}")
         self._provider.let_go()
         self._screen.say("the provider answers the held drafts")
 
@@ -100,7 +102,7 @@ class Story:
         effects = {ticket: self._caller.effects(job["id"]) for ticket, job in jobs.items()}
         timelines = {ticket: self._caller.timeline(job["id"]) for ticket, job in jobs.items()}
         desk = self._caller.desk_counts()
-        self._summary(jobs, effects, desk)
+        self._summarise(jobs, effects, desk)
         audit_code, stop_codes, left_running = self._end(timelines)
         return all_checks(
             Evidence(
@@ -132,7 +134,7 @@ class Story:
         self._screen.say(f"stopped; {len(everyone)} processes seen")
         return audit.returncode, stop_codes, sorted(filter(is_running, everyone))
 
-    def _summary(self, jobs: Mapping[str, Document], effects: Mapping[str, list[Document]], desk: Document) -> None:
+    def _summarise(self, jobs: Mapping[str, Document], effects: Mapping[str, list[Document]], desk: Document) -> None:
         states = Counter(job["state"] for job in jobs.values())
         reasons = Counter(job["reason"] for job in jobs.values() if job["state"] == "dead")
         recorded = sum(effect["state"] == "recorded" for found in effects.values() for effect in found)
@@ -146,7 +148,7 @@ class Story:
             "duplicates": desk["duplicates"],
         }
         self._screen.step("Summary")
-        self._screen.table("", [(name, str(value)) for name, value in rows.items()])
+        self._screen.table([(name, str(value)) for name, value in rows.items()])
 
     def _only_held_are_left(self) -> bool:
         """All others have ended, and each held one is in the middle of asking for its draft."""

@@ -132,6 +132,7 @@ FAULTS: dict[str, tuple[str, Callable[[Evidence], Evidence]]] = {
             seen, timeline={"attempts": [*seen.timeline["attempts"], {**seen.timeline["attempts"][1], "attempt": 3}]}
         ),
     ),
+    "an attempt without end": ("classify: on record", attempt_is(1, ended_at=None)),
     "another process killed": ("not its supervisor", attempt_is(1, worker={"pid": 9})),
     "a supervisor killed": (
         "not its supervisor",
@@ -147,9 +148,9 @@ FAULTS: dict[str, tuple[str, Callable[[Evidence], Evidence]]] = {
     ),
     "looked up again in secret": ("the help desk itself", desk_says("look_ups_by_customer", "C-1011", 2)),
     "a draft that was not cut off": ("draft: cut off", effect_is(KILLED, "draft", calls=1)),
-    "a retry charged for a quota": ("quota costs 0", job_is("T-004", retries={"used": 1, "max": 2})),
-    "a time-out charged twice": ("time-out costs 1", job_is("T-006", retries={"used": 2, "max": 2}, attempt=3)),
-    "nonsense taken for an answer": ("nonsense costs 1", job_is("T-018", retries={"used": 0, "max": 2}, attempt=1)),
+    "a retry charged for a quota": ("quota is charged", job_is("T-004", retries={"used": 1, "max": 2})),
+    "a time-out charged twice": ("time-out is charged", job_is("T-006", retries={"used": 2, "max": 2}, attempt=3)),
+    "nonsense taken for an answer": ("nonsense is charged", job_is("T-018", retries={"used": 0, "max": 2}, attempt=1)),
     "a replay that died": ("the replayed dead letter is done", job_is(REFUSED, state="dead", reason="permanent_error")),
     "a replay that began anew": ("its replay reused", effect_is(REFUSED, "classify", attempt=2, calls=2)),
     "a filing repeated": ("one call to the help desk", desk_says("calls_by_key", "key-T-001", 2)),
