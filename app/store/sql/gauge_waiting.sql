@@ -1,5 +1,6 @@
 -- Due jobs of each queue, counted to $1, and since when the oldest of them has been due. A loose index scan finds
--- the queues; the least id of each priority stands for the oldest.
+-- the queues; the least id of each priority stands for the oldest. (`>= p` with this order leaves the planner no
+-- other index than the one of ready rows.)
 WITH RECURSIVE queues (queue) AS (
   (SELECT queue FROM outbox WHERE NOT deferred ORDER BY queue LIMIT 1)
   UNION ALL
@@ -13,8 +14,8 @@ SELECT q.queue,
         FROM generate_series(0, 9) p
         CROSS JOIN LATERAL (
           SELECT o.due_at FROM outbox o
-          WHERE o.queue = q.queue AND o.priority = p AND NOT o.deferred
-          ORDER BY o.job_id LIMIT 1
+          WHERE o.queue = q.queue AND o.priority >= p AND NOT o.deferred
+          ORDER BY o.priority, o.job_id LIMIT 1
         ) least_id) AS oldest_seconds
 FROM queues q
 WHERE q.queue IS NOT NULL
