@@ -101,7 +101,7 @@ class Finisher:
                 case Release():
                     release.append(Ended(run.job.id, run.job.attempt, outcome))
                 case Gone():
-                    self.fenced += 1
+                    self._fence(run.job.id, run.job.attempt)
                 case _:
                     assert_never(outcome)
         await self._write(done, self._leases.finish_if_leased)
@@ -151,9 +151,12 @@ class Finisher:
             mine = await self._ended_by_me(left)
             left = [attempt for attempt in left if attempt[0] not in mine]
         self.written += len(ended) - len(left)
-        self.fenced += len(left)
         for job_id, attempt in left:
-            log.warning("fenced", job=str(job_id), attempt=attempt)
+            self._fence(job_id, attempt)
+
+    def _fence(self, job_id: UUID, attempt: int) -> None:
+        self.fenced += 1
+        log.warning("fenced", job=str(job_id), attempt=attempt)
 
     async def _ended_by_me(self, attempts: Sequence[tuple[UUID, int]]) -> set[UUID]:
         try:

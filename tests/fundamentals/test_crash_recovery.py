@@ -33,7 +33,7 @@ async def test_a_job_whose_worker_process_is_killed_goes_on_without_repeating_it
     assert job["crashes"] == 1
     assert job["result"]["attempt"] == 2
     assert job["result"]["steps"][:2] == [pid, pid], "the first two results come from the killed attempt's record"
-    performed = [line[2] for line in journal_of(journal).lines("perform")]
+    performed = [line[1] for line in journal_of(journal).lines("perform")]
     assert performed == ["one", "two", "three"]
     first, second = running.client.timeline(job_id)["attempts"]
     assert (first["end"], second["end"]) == ("lost", "done")
@@ -83,9 +83,9 @@ async def test_a_frozen_worker_loses_the_job_and_changes_nothing_when_it_thaws(
     done = running.client.wait_for(job_id, "done")
     for pid in pids:
         os.kill(pid, signal.SIGCONT)
-    wait_until(lambda: "lease_lost" in frozen.stderr, seconds=10, what="the thawed worker to notice")
+    wait_until(lambda: "fenced" in frozen.stderr, seconds=10, what="the thawed worker to notice")
 
     assert running.client.job(job_id) == done
     assert done["result"]["attempt"] == 2
-    assert [line[2] for line in journal_of(journal).lines("perform")] == ["one", "two"]
+    assert [line[1] for line in journal_of(journal).lines("perform")] == ["one", "two"]
     assert await conservation(db) == []
