@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, cast
 from uuid import UUID, uuid4
 
 import pytest
-from redis.asyncio import Redis
 
 from app.domain.errors import BrokerAway
 from app.settings import Settings
 from app.transport import keys
 from app.transport.base import Delivery, EntryState, Publisher, Subscriber
 from app.transport.connect import publisher, subscriber
+from tests.integration.raw_redis import RawRedis
 
 QUEUE = "default"
 STREAM = keys.stream(QUEUE)
@@ -23,27 +22,9 @@ WINDOW = 4_096
 Open = Callable[..., Subscriber]
 
 
-class Raw:
-    """The server itself, as a stranger or an operator would use it."""
-
-    def __init__(self, url: str) -> None:
-        self._redis = Redis.from_url(url, protocol=2, decode_responses=True)  # pyright: ignore[reportUnknownMemberType]  # its **kwargs
-        self._redis.response_callbacks.clear()
-
-    async def __call__(self, *command: str | int) -> Any:
-        execute = cast("Callable[..., Awaitable[Any]]", self._redis.execute_command)  # typed by us: its **options
-        return await execute(*command)
-
-    async def close(self) -> None:
-        await self._redis.aclose()
-
-    async def pending(self) -> int:
-        return (await self("XPENDING", STREAM, keys.GROUP))[0]
-
-
 @pytest.fixture
-async def raw(settings: Settings) -> AsyncIterator[Raw]:
-    server = Raw(settings.redis_url.get_secret_value())
+async def raw(settings: Settings) -> AsyncIterator[RawRedis]:
+    server = RawRedis(settings)
     yield server
     await server.close()
 
@@ -66,6 +47,10 @@ async def worker(settings: Settings) -> AsyncIterator[Open]:
     yield open_one
     for one in opened:
         await one.close()
+
+
+async def pending(raw: RawRedis) -> int:
+    return (await raw("XPENDING", STREAM, keys.GROUP))[0]
 
 
 async def publish(relay: Publisher, count: int, queue: str = QUEUE) -> list[tuple[UUID, int]]:
@@ -101,7 +86,7 @@ class TestPublishing:
 
     @pytest.mark.parametrize("loss", [("FLUSHALL",), ("DEL", STREAM)])
     async def test_a_loss_of_the_stream_is_noticed_by_the_next_publish(
-        self, relay: Publisher, raw: Raw, worker: Open, loss: tuple[str, ...]
+        self, relay: Publisher, raw: RawRedis, worker: Open, loss: tuple[str, ...]
     ) -> None:
         await publish(relay, 3)
         await raw(*loss)
@@ -123,7 +108,7 @@ class TestPublishing:
             await other.close()
 
     async def test_a_full_server_refuses_and_what_was_taken_before_has_receipts(
-        self, relay: Publisher, raw: Raw
+        self, relay: Publisher, raw: RawRedis
     ) -> None:
         await publish(relay, 1)
         await raw("CONFIG", "SET", "maxmemory", "1")
@@ -136,7 +121,9 @@ class TestPublishing:
             await raw("CONFIG", "SET", "maxmemory", "0")
         await publish(relay, 1)
 
-    async def test_a_read_only_server_is_away_and_then_back(self, relay: Publisher, raw: Raw, worker: Open) -> None:
+    async def test_a_read_only_server_is_away_and_then_back(
+        self, relay: Publisher, raw: RawRedis, worker: Open
+    ) -> None:
         await publish(relay, 1)
         await raw("REPLICAOF", "127.0.0.1", "1")
         try:
@@ -151,7 +138,7 @@ class TestPublishing:
         assert len(await worker().read(10, 0.3)) == 2
 
     async def test_a_key_of_another_type_in_the_place_of_a_stream_is_mended(
-        self, relay: Publisher, raw: Raw, worker: Open
+        self, relay: Publisher, raw: RawRedis, worker: Open
     ) -> None:
         await raw("SET", STREAM, "nonsense")
         reader = worker()
@@ -162,7 +149,7 @@ class TestPublishing:
         assert fences(await self._published_and_read(relay, reader)) != []
 
     async def test_a_stream_that_a_stranger_has_used_up_is_made_anew(
-        self, relay: Publisher, raw: Raw, worker: Open
+        self, relay: Publisher, raw: RawRedis, worker: Open
     ) -> None:
         await raw("XADD", STREAM, f"{2**64 - 1}-{2**64 - 1}", "job", "x")
         await relay.read_all(QUEUE, WINDOW)
@@ -173,13 +160,13 @@ class TestPublishing:
         await publish(relay, 1)
         return await reader.read(10, 0.3)
 
-    async def test_missing_names_the_entries_that_are_gone(self, relay: Publisher, raw: Raw) -> None:
+    async def test_missing_names_the_entries_that_are_gone(self, relay: Publisher, raw: RawRedis) -> None:
         await relay.read_all(QUEUE, WINDOW)
         receipts = (await relay.publish(QUEUE, [(uuid4(), 0) for _ in range(3)], WINDOW)).receipts
         await raw("XDEL", STREAM, receipts[1])
         assert await relay.missing(QUEUE, receipts) == [receipts[1]]
 
-    async def test_the_queues_of_the_broker_are_known_by_name(self, relay: Publisher, raw: Raw) -> None:
+    async def test_the_queues_of_the_broker_are_known_by_name(self, relay: Publisher, raw: RawRedis) -> None:
         await publish(relay, 1, "b")
         await publish(relay, 1, "a.x")
         await raw("SET", keys.stream("not-a-stream"), "1")
@@ -209,7 +196,7 @@ class TestReading:
         assert fences(await reading or await reader.read(5, 0.3)) == rows
 
     async def test_a_group_lost_while_a_reader_waits_is_mended_at_once(
-        self, relay: Publisher, raw: Raw, worker: Open
+        self, relay: Publisher, raw: RawRedis, worker: Open
     ) -> None:
         reader = worker()
         for _ in range(5):
@@ -219,7 +206,7 @@ class TestReading:
             assert fences(await reader.read(1, 0.3)) == rows
 
     async def test_a_destroyed_group_skips_neither_unread_nor_pending_entries(
-        self, relay: Publisher, raw: Raw, worker: Open
+        self, relay: Publisher, raw: RawRedis, worker: Open
     ) -> None:
         rows = await publish(relay, 15)
         reader = worker()
@@ -227,14 +214,16 @@ class TestReading:
         await raw("XGROUP", "DESTROY", STREAM, keys.GROUP)
         assert fences(await reader.read(20, 0.3)) == rows
 
-    async def test_nonsense_is_removed_counted_and_passed_over(self, relay: Publisher, raw: Raw, worker: Open) -> None:
+    async def test_nonsense_is_removed_counted_and_passed_over(
+        self, relay: Publisher, raw: RawRedis, worker: Open
+    ) -> None:
         await publish(relay, 1)
         for fields in (("x", "y"), ("job", "no-uuid", "attempt", "0"), ("job", str(uuid4()), "attempt", "-1")):
             await raw("XADD", STREAM, "*", *fields)
         await raw("XADD", STREAM, "*", "job", str(uuid4()), "attempt", "9" * 30)
         await raw("EVAL", "return redis.call('XADD', KEYS[1], '*', 'job', '\\255\\0', 'attempt', '1')", 1, STREAM)
         assert len(await worker().read(10, 0.3)) == 1
-        assert await raw("XLEN", STREAM) == await raw.pending() == 1
+        assert await raw("XLEN", STREAM) == await pending(raw) == 1
 
     async def test_what_a_cancelled_read_was_given_comes_with_the_next_one(
         self, relay: Publisher, worker: Open
@@ -249,7 +238,9 @@ class TestReading:
             await asyncio.gather(reading, return_exceptions=True)
             assert fences(await reader.read(10, 0.3) or await reader.read(10, 0.3)) == rows
 
-    async def test_a_cut_connection_is_away_once_and_then_works(self, relay: Publisher, raw: Raw, worker: Open) -> None:
+    async def test_a_cut_connection_is_away_once_and_then_works(
+        self, relay: Publisher, raw: RawRedis, worker: Open
+    ) -> None:
         reader = worker()
         await reader.read(1, 0.01)
         reading = asyncio.create_task(reader.read(1, 5))
@@ -275,15 +266,15 @@ async def publish_again(relay: Publisher) -> list[tuple[UUID, int]]:
 
 class TestAnswering:
     async def test_an_acknowledged_entry_is_gone_from_stream_and_pending_list(
-        self, relay: Publisher, raw: Raw, worker: Open
+        self, relay: Publisher, raw: RawRedis, worker: Open
     ) -> None:
         await publish(relay, 3)
         reader = worker()
         await reader.acknowledge(await reader.read(2, 0.3))
-        assert (await raw("XLEN", STREAM), await raw.pending()) == (1, 0)
+        assert (await raw("XLEN", STREAM), await pending(raw)) == (1, 0)
 
     async def test_a_late_worker_removes_nothing_that_another_holds(
-        self, relay: Publisher, raw: Raw, worker: Open
+        self, relay: Publisher, raw: RawRedis, worker: Open
     ) -> None:
         await publish(relay, 1)
         late, holder = worker(), worker()
@@ -291,12 +282,12 @@ class TestAnswering:
         assert await holder.reclaim(1, 0) == held
         await late.acknowledge(held)
         await late.renew(held)
-        assert (await raw("XLEN", STREAM), await raw.pending()) == (1, 1)
+        assert (await raw("XLEN", STREAM), await pending(raw)) == (1, 1)
         assert await late.reclaim(1, 60) == []
         await holder.acknowledge(held)
-        assert (await raw("XLEN", STREAM), await raw.pending()) == (0, 0)
+        assert (await raw("XLEN", STREAM), await pending(raw)) == (0, 0)
 
-    async def test_a_renewed_entry_is_not_idle(self, relay: Publisher, raw: Raw, worker: Open) -> None:
+    async def test_a_renewed_entry_is_not_idle(self, relay: Publisher, raw: RawRedis, worker: Open) -> None:
         await publish(relay, 2)
         reader = worker()
         kept, dropped = await reader.read(2, 0.3)
@@ -310,7 +301,7 @@ class TestAnswering:
         assert await worker().reclaim(10, 0.2) == [dropped]
 
     async def test_answers_after_a_flush_are_nothing_and_no_error(
-        self, relay: Publisher, raw: Raw, worker: Open
+        self, relay: Publisher, raw: RawRedis, worker: Open
     ) -> None:
         await publish(relay, 1)
         reader = worker()
@@ -321,7 +312,7 @@ class TestAnswering:
         assert await reader.reclaim(1, 0) == []
 
     async def test_idle_entries_behind_many_live_ones_are_reached(
-        self, relay: Publisher, raw: Raw, worker: Open
+        self, relay: Publisher, raw: RawRedis, worker: Open
     ) -> None:
         await publish(relay, 305)
         busy, dead, other = worker(), worker(), worker()
@@ -340,7 +331,7 @@ class TestAnswering:
         assert found == orphans
 
     async def test_deleted_entries_leave_the_pending_list_when_they_are_reclaimed(
-        self, relay: Publisher, raw: Raw, worker: Open
+        self, relay: Publisher, raw: RawRedis, worker: Open
     ) -> None:
         await publish(relay, 5)
         held = await worker().read(5, 0.3)
@@ -349,7 +340,7 @@ class TestAnswering:
         other = worker()
         left = await other.reclaim(10, 0)
         assert left == [held[2], held[4]]
-        assert await raw.pending() == 2
+        assert await pending(raw) == 2
 
 
 class TestMending:
@@ -367,7 +358,7 @@ class TestMending:
 
     @pytest.mark.parametrize("how", ["lost pending list", "acknowledged but not deleted"])
     async def test_an_entry_that_is_pending_for_nobody_is_swept(
-        self, relay: Publisher, raw: Raw, worker: Open, how: str
+        self, relay: Publisher, raw: RawRedis, worker: Open, how: str
     ) -> None:
         await publish(relay, 3)
         me = uuid4()
@@ -385,7 +376,7 @@ class TestMending:
         assert await relay.sweep_unowned(QUEUE) == []
         assert len(await relay.read_all(QUEUE, WINDOW)) == 2
 
-    async def test_an_auditor_sees_who_holds_what(self, relay: Publisher, raw: Raw, worker: Open) -> None:
+    async def test_an_auditor_sees_who_holds_what(self, relay: Publisher, raw: RawRedis, worker: Open) -> None:
         (row,) = await publish(relay, 1)
         await raw("XADD", STREAM, "*", "x", "y")
         me = uuid4()
