@@ -100,14 +100,17 @@ def failure_of(error: BaseException) -> Failure:
     """
     kind = type(error)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    return described(kept_text(name), text_of(error))
+    return described(kept_text(name), text_of(error), status=_status_of(error))
 
 
-def described(type_name: str, text: str) -> Failure:
-    """A failure that no exception stands for. The text is cut and cleaned as in `failure_of`."""
+def described(type_name: str, text: str, *, status: int | None = None) -> Failure:
+    """A failure told in words, cut and cleaned as in `failure_of`; `status` is that of an HTTP answer.
+
+    The fingerprint leaves out what varies within one kind of failure: numbers, ids, quoted words.
+    """
     message = _cut(_url.sub(r"\1\2/…", kept_text(text[:_SEARCHED_CHARS_MAX])), whole=len(text) <= _SEARCHED_CHARS_MAX)
     pattern = _varying.sub("#", message.partition("\n")[0])
-    digest = sha256(f"{type_name}\0{pattern}".encode()).hexdigest()
+    digest = sha256(f"{type_name}\0{status}\0{pattern}".encode()).hexdigest()
     return Failure(type_name, message, digest[:_FINGERPRINT_HEX])
 
 

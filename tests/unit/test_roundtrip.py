@@ -1,0 +1,152 @@
+"""Values on their way through JSON: the same on both sides, or refused."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from enum import StrEnum
+from pathlib import Path
+from subprocess import run
+from sys import executable
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field, SecretStr, ValidationError, computed_field
+
+from app.domain.errors import JsonRefused, NotRecordable
+from workers.roundtrip import adapter_of, decode, encode, fingerprint, published
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+class Reply(BaseModel):
+    text: str = Field(alias="Text", default="")
+    at: datetime = datetime(2026, 1, 1, tzinfo=UTC)
+    tags: set[int] = set()
+    anything: Any = None
+
+    model_config = {"populate_by_name": True}
+
+    @computed_field
+    @property
+    def length(self) -> int:
+        return len(self.text)
+
+
+@dataclass
+class Point:
+    x: int
+    y: Decimal
+
+
+KEPT: list[tuple[Any, Any]] = [
+    (Any, {"a": [1, 2.5, None, True, "é", 10**30, {"b": []}]}),
+    (Reply, Reply(Text="hi", tags={3, 1}, anything=[1])),
+    (Point, Point(1, Decimal("1.50"))),
+    (set[int], {1, 2}),
+    (dict[int, bytes], {1: b"x"}),
+    (Colour, Colour.RED),
+    (type(None), None),
+    (tuple[int, str], (1, "a")),
+]
+
+
+@pytest.mark.parametrize(("kind", "value"), KEPT, ids=str)
+def test_a_value_comes_back_as_its_type_reads_it(kind: Any, value: object) -> None:
+    adapter = adapter_of(kind)
+    text, fresh = encode(adapter, value)
+    assert fresh == value
+    assert decode(adapter, text) == value
+    assert type(decode(adapter, text)) is type(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        math.nan,
+        math.inf,
+        Decimal("1.5"),
+        datetime.now(UTC),
+        {1, 2},
+        b"bytes",
+        {1: "a key that is no text"},
+        {"deep": [{"er": {1}}]},
+        Reply(),
+        object(),
+        "\0",
+        "\ud800",
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_json_would_change_or_cannot_hold_is_refused_not_changed(value: object) -> None:
+    with pytest.raises(JsonRefused):
+        encode(adapter_of(Any), value)
+
+
+def test_an_untyped_corner_of_a_model_is_looked_into() -> None:
+    with pytest.raises(JsonRefused):
+        encode(adapter_of(Reply), Reply(anything={"x": {1, 2}}))
+
+
+def test_a_value_whose_type_hides_it_is_refused() -> None:
+    with pytest.raises(JsonRefused):
+        encode(adapter_of(SecretStr), SecretStr("the value"))
+
+
+def test_nesting_without_end_is_refused() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(JsonRefused):
+        encode(adapter_of(Any), deep)
+    with pytest.raises(NotRecordable):
+        fingerprint([deep])
+
+
+def test_a_value_of_another_type_than_declared_is_refused() -> None:
+    with pytest.raises(ValidationError):
+        encode(adapter_of(Reply), "text")
+    with pytest.raises(ValidationError):
+        encode(adapter_of(Reply), Reply.model_construct(at="no time at all"))
+
+
+def test_callers_see_a_result_under_its_aliases_with_its_defaults_and_computed_fields() -> None:
+    assert (
+        published(adapter_of(Reply), {"Text": "hi"})
+        == '{"Text":"hi","at":"2026-01-01T00:00:00Z","tags":[],"anything":null,"length":2}'
+    )
+
+
+def test_equal_arguments_have_one_fingerprint_and_others_another() -> None:
+    assert fingerprint([{"b": 1, "a": Reply(Text="x")}]) == fingerprint([{"a": Reply(Text="x"), "b": 1}])
+    assert fingerprint([1]) == fingerprint([1.0])
+    assert len({fingerprint([value]) for value in (1, "1", True, [1], None, 2, b"1\xff")}) == 7
+    assert fingerprint(["a", "b"]) != fingerprint([["a", "b"]])
+
+
+def test_a_set_has_one_fingerprint_in_every_process(tmp_path: Path) -> None:
+    script = tmp_path / "print_fingerprint.py"
+    script.write_text(
+        "from workers.roundtrip import fingerprint\n"
+        "print(fingerprint([{'ab', 'cd', 'ef', 'gh'}, {'k': {'x', 'y'}}]).hex())\n"
+    )
+    prints = {
+        run(
+            [executable, str(script)],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path.cwd())},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(prints) == 1
+
+
+def test_an_argument_without_a_json_form_is_refused() -> None:
+    with pytest.raises(NotRecordable, match="belongs in a closure"):
+        fingerprint([object()])
