@@ -6,8 +6,10 @@ import signal
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from socket import socket
 
 import uvicorn
+from fastapi import FastAPI
 
 from app.api.application import create
 from app.api.auth import refuse_unsafe_binding
@@ -21,6 +23,10 @@ STOPPED, FAILED, NOT_ALLOWED = 0, 1, 3
 class Server(uvicorn.Server):
     """A server that ends clean on SIGINT and SIGTERM: uvicorn's own raises them again after it has stopped."""
 
+    def __init__(self, app: FastAPI, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._app = app
+
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -29,6 +35,11 @@ class Server(uvicorn.Server):
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        """Callers that wait for the end of a job are answered with the job as it is, not cut off."""
+        await self._app.state.waiting.close()
+        await super().shutdown(sockets)
 
 
 def serve(settings: Settings, host: str, port: int) -> int:
@@ -41,9 +52,11 @@ def serve(settings: Settings, host: str, port: int) -> int:
     except Refused as refused:
         sys.stderr.write(f"outlast api: {refused.detail}\n")
         return NOT_ALLOWED
+    app = create(settings)
     server = Server(
+        app,
         uvicorn.Config(
-            create(settings),
+            app,
             host=host,
             port=port,
             loop="uvloop",
@@ -54,7 +67,7 @@ def serve(settings: Settings, host: str, port: int) -> int:
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=GRACE_SECONDS,
-        )
+        ),
     )
     try:
         server.run()
