@@ -94,8 +94,12 @@ class Screen:
             self.console.print(mark + Text(f" {check.promise}") + Text(f"  ({check.seen})", "dim"))
 
 
-def bar(counts: Counter[str]) -> ProgressBar:
-    return ProgressBar(total=counts.total() or 1, completed=sum(counts[state] for state in TERMINAL), width=60)
+def bar(counts: Counter[str]) -> Table:
+    """How many jobs have ended, on a line of its own."""
+    line = Table.grid(padding=(0, 0, 0, 8))
+    ended = sum(counts[state] for state in TERMINAL)
+    line.add_row("", ProgressBar(total=counts.total() or 1, completed=ended, width=60))
+    return line
 
 
 def rows(jobs: Mapping[str, Document]) -> Table:

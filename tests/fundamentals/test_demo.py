@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import sys
@@ -20,7 +21,9 @@ LIMIT_SECONDS = 300
 def demo(tmp_path: Path) -> Iterator[Process]:
     out_path, err_path = tmp_path / "demo.out", tmp_path / "demo.err"
     with out_path.open("wb") as out, err_path.open("wb") as err:
-        popen = spawn([sys.executable, "-m", "examples.demo"], signal.SIGTERM, cwd=ROOT, stdout=out, stderr=err)
+        words = [sys.executable, "-m", "examples.demo"]
+        env = os.environ | {"TMPDIR": str(tmp_path)}
+        popen = spawn(words, signal.SIGTERM, cwd=ROOT, env=env, stdout=out, stderr=err)
     process = Process("demo", popen, out_path, err_path)
     yield process
     if process.alive():
