@@ -33,7 +33,8 @@ COUNTED = Kind(
 async def listening(settings: Settings, db: Database) -> AsyncIterator[AsyncClient]:
     """A client of a server that knows the kinds `any` and `counted`."""
     await kinds.publish(db, [ANY, COUNTED])
-    server = Server(uvicorn.Config(create(settings), port=0, log_config=None, http="httptools", ws="none"))
+    app = create(settings)
+    server = Server(app, uvicorn.Config(app, port=0, log_config=None, http="httptools", ws="none"))
     running = asyncio.create_task(server.serve())
     while not server.started:
         assert not running.done()
