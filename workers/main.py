@@ -14,6 +14,8 @@ import typer
 
 from app.cli.commands import mount
 from app.cli.exits import exit_code_of, read_settings
+from app.cli.formats import Format
+from app.cli.options import Output
 
 Handlers = Annotated[
     list[str] | None, typer.Option("--handlers", help="Module that defines handlers; may be given again.")
@@ -87,6 +89,22 @@ def migrate(handlers: Handlers = None) -> None:
     raise typer.Exit(migration.run(read_settings(), handlers or []))
 
 
+@cli.command()
+def audit(output: Output = Format.TABLE) -> None:
+    """Check the record: exit 8 and the jobs concerned when an invariant is broken."""
+    from workers import audit as process
+
+    raise typer.Exit(process.run(read_settings(), output))
+
+
+@cli.command()
+def doctor(output: Output = Format.TABLE) -> None:
+    """Check settings, servers, processes and what is about to go."""
+    from workers import doctor as process
+
+    raise typer.Exit(process.run(read_settings(), output))
+
+
 mount(cli)
 
 
@@ -97,7 +115,7 @@ def _export(name: str, value: object | None) -> None:
 
 
 def main() -> None:
-    sys.exit(exit_code_of(cli))
+    sys.exit(exit_code_of(lambda: cli(prog_name="outlast")))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from enum import IntEnum
 
 from pydantic import ValidationError
 
-from app.domain.errors import DependencyAway, JsonRefused, Refused
+from app.domain.errors import DependencyAway, HandlersRefused, JsonRefused, Refused
 from app.settings import Settings
 
 
@@ -61,7 +61,7 @@ def exit_code_of(command: Callable[[], object]) -> int:
         for error in refused.errors:
             say(f"  {error.get('pointer') or '/'}: {error.get('detail', '')}")
         return code_of(refused)
-    except JsonRefused as refused:
+    except (JsonRefused, HandlersRefused) as refused:
         say(f"outlast: {refused}")
         return ExitCode.USAGE
     except DependencyAway as away:

@@ -52,6 +52,11 @@ def show_one(output: Format, row: Row, titles: Sequence[str]) -> None:
             print(row.id)
 
 
+def show_document(text: JsonText) -> None:
+    """Prints JSON text that is a whole answer."""
+    print(text)
+
+
 def aligned(table: Iterable[Sequence[object]]) -> list[str]:
     """The rows of a table as lines, columns padded to their widest cell."""
     texts = [[cell(value) for value in row] for row in table]

@@ -1,0 +1,157 @@
+"""The audit names every job whose record is broken, and nothing that is merely in motion."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from uuid import UUID, uuid4
+
+import pytest
+
+from app.domain.outcomes import Release
+from app.settings import Settings
+from app.store.audit import conservation, run_checks
+from app.store.fleet import Fleet
+from app.store.leases import Ended
+from app.transport import keys
+from app.transport.connect import publisher, subscriber
+from app.usecases.cancel import cancel
+from tests.integration.raw_redis import RawRedis
+from tests.integration.world import World
+from workers.audit import broker_findings
+
+STREAM = keys.stream("default")
+OUTCOME = (
+    "INSERT INTO outcomes (job_id, kind, queue, state, result, attempt, retries, crashes, releases) "
+    "VALUES ($1, 'test.job', 'default', 'done', '1', 1, 0, 0, 0)"
+)
+
+
+@pytest.fixture
+async def raw(settings: Settings) -> AsyncIterator[RawRedis]:
+    redis = RawRedis(settings)
+    yield redis
+    await redis.close()
+
+
+async def found(world: World) -> list[tuple[str, UUID | None]]:
+    return [(one.check, one.job_id) for one in await run_checks(world.db)]
+
+
+async def test_jobs_in_every_state_are_whole(world: World) -> None:
+    await world.submit(3)
+    await world.run(3)
+    await world.finish(await world.run(3))
+    await world.die(3)
+    await cancel(world.db, (await world.submit())[0], reason=None, actor="ann")
+    await cancel(world.db, (await world.run())[0].id, reason=None, actor="ann")
+    assert await found(world) == []
+
+
+async def test_a_job_without_a_home_is_named(world: World) -> None:
+    [job_id, _] = await world.submit(2)
+    await world.execute("DELETE FROM outbox WHERE job_id = $1", job_id)
+    [finding] = await conservation(world.db)
+    assert (finding.job_id, finding.detail) == (job_id, "a job without a home")
+
+
+async def test_a_job_with_two_homes_is_named_with_both(world: World) -> None:
+    [job_id, _] = await world.submit(2)
+    await world.execute(OUTCOME, job_id)
+    [finding] = await conservation(world.db)
+    assert (finding.job_id, finding.detail) == (job_id, "a job with 2 homes: outbox, outcomes")
+
+
+async def test_a_home_without_its_job_is_named(world: World) -> None:
+    job_id = uuid4()
+    await world.execute(OUTCOME, job_id)
+    [finding] = await conservation(world.db)
+    assert (finding.job_id, finding.detail) == (job_id, "no job, but a row in outcomes")
+
+
+@pytest.mark.parametrize(
+    ("check", "breaking"),
+    [
+        ("leases", "UPDATE leases SET worker_id = gen_random_uuid()"),
+        ("leases", "UPDATE workers SET left_at = now(), settled_at = heartbeat_at"),
+        ("attempts", "UPDATE leases SET attempt = 7"),
+        ("attempts", "INSERT INTO attempts (job_id, attempt, \"end\") SELECT job_id, attempt, 'lost' FROM leases"),
+        ("budgets", "UPDATE leases SET retries = 3, attempt = 9"),
+        ("budgets", "UPDATE leases SET crashes = 1"),
+        ("endings", "UPDATE dead_letters SET error = 'null'"),
+        ("orphans", "INSERT INTO attempts (job_id, attempt, \"end\") SELECT gen_random_uuid(), 1, 'lost'"),
+        ("orphans", "INSERT INTO idempotency_keys SELECT gen_random_uuid(), gen_random_uuid(), gen_random_uuid()"),
+    ],
+)
+async def test_each_invariant_is_checked(world: World, check: str, breaking: str) -> None:
+    await world.run()
+    await world.die()
+    await world.execute(breaking)
+    assert check in {name for name, _ in await found(world)}
+
+
+async def test_an_audit_beside_moving_jobs_finds_nothing(world: World) -> None:
+    ids = await world.submit(200)
+    moving = asyncio.create_task(_run_through(world, ids))
+    audits = 0
+    while not moving.done():
+        assert await found(world) == []
+        audits += 1
+    await moving
+    assert audits > 1
+
+
+async def test_an_entry_pending_for_nobody_is_found_and_one_in_passing_is_not(
+    world: World, settings: Settings, raw: RawRedis
+) -> None:
+    [lost, passing] = await world.submit(2)
+    entries = await _deliver(settings, world.worker_id, [lost, passing])
+    assert await broker_findings(world.db, settings, watch_seconds=0) == [], "pending for one who lives"
+    await raw("XACK", STREAM, keys.GROUP, *entries)
+    watch = asyncio.create_task(broker_findings(world.db, settings, watch_seconds=1))
+    await asyncio.sleep(0.2)
+    await raw("XDEL", STREAM, entries[1])
+    [finding] = await watch
+    assert (finding.check, finding.job_id) == ("broker", lost)
+    assert finding.detail.endswith("was delivered and is pending for nobody")
+
+
+async def test_an_entry_left_idle_is_found_while_a_worker_lives_who_would_reclaim_it(
+    world: World, settings: Settings, raw: RawRedis
+) -> None:
+    [job_id] = await world.submit()
+    gone = uuid4()
+    [entry] = await _deliver(settings, gone, [job_id])
+    assert await broker_findings(world.db, settings, watch_seconds=0) == [], "not idle for long"
+    await raw("XCLAIM", STREAM, keys.GROUP, str(gone), 0, entry, "IDLE", 60_000, "JUSTID")
+    await world.beat()
+    [finding] = await broker_findings(world.db, settings, watch_seconds=0)
+    assert finding.job_id == job_id
+    assert str(gone) in finding.detail
+    await Fleet(world.db).leave(world.worker_id, "shutdown")
+    assert await broker_findings(world.db, settings, watch_seconds=0) == [], "nobody is there to reclaim it"
+
+
+async def _deliver(settings: Settings, worker_id: UUID, ids: Sequence[UUID]) -> list[str]:
+    """Publishes the jobs and hands them to a worker; the ids of the entries."""
+    relay, consumer = publisher(settings), subscriber(settings, worker_id, ["default"])
+    try:
+        await relay.read_all("default", 10)
+        published = await relay.publish("default", [(job_id, 0) for job_id in ids], 10)
+        delivered = await consumer.read(10, 1)
+        assert len(delivered) == len(ids)
+        return published.receipts
+    finally:
+        await consumer.close()
+        await relay.close()
+
+
+async def _run_through(world: World, ids: Sequence[UUID]) -> None:
+    """Every job is released once, then finished or buried, a few at a time."""
+    for start in range(0, len(ids), 10):
+        batch = ids[start : start + 10]
+        released = await world.claim(batch)
+        await world.leases.release_if_leased([Ended(job.id, job.attempt, Release("moving")) for job in released])
+        jobs = await world.claim(batch)
+        await world.finish(jobs[::2])
+        await world.bury(jobs[1::2])
