@@ -33,6 +33,10 @@ AWAY = (
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.ReadOnlySQLTransactionError,
     asyncpg.InternalClientError,
+    # There, but not ours to use yet: no such database, not this password, not migrated.
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.UndefinedTableError,
 )
 
 UNSTORABLE = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, asyncpg.ProgramLimitExceededError)

@@ -7,4 +7,4 @@ SELECT current_setting('server_version_num')::int AS server_version,
      AND c.relname <> 'jobs_default') AS weeks_ahead,
   EXISTS (SELECT FROM jobs_default) AS default_used,
   (SELECT count(*) FROM (
-     SELECT FROM dead_letters WHERE died_at < now() - make_interval(days => $1 - $2) LIMIT 10000) AS old) AS dead_leaving
+     SELECT FROM dead_letters WHERE died_at < now() - make_interval(days => $1::int - $2::int) LIMIT 10000) AS old) AS dead_leaving
