@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from examples.demo.caller import Answer, Caller, Document
@@ -49,7 +49,7 @@ class Story:
         pid = self._kill()
         self._until("the killed job runs again", self._runs_again)
         self._let_go()
-        self._until("every ticket ends", self._all_ended)
+        self._until("every ticket ends", lambda jobs: all_ended(jobs.values()))
         deaths = self._dead_letters()
         self._replay()
         return self._judge(pid, deaths)
@@ -91,7 +91,7 @@ class Story:
         self._screen.step(f"The provider recovers: replay {REFUSED}")
         self._provider.recover()
         self._screen.show(self._outlast("dead", "replay", job_id, "--reason", REPLAY_REASON, "--yes"))
-        self._until("the replayed job ends", self._all_ended)
+        self._until("the replayed job ends", lambda jobs: all_ended(jobs.values()))
         self._screen.say(f"{REFUSED} is {self._caller.job(job_id)['state']}")
 
     def _judge(self, pid: int, deaths: Mapping[str, str]) -> list[Check]:
@@ -150,25 +150,18 @@ class Story:
         self._screen.step("Summary")
         self._screen.table([(name, str(value)) for name, value in rows.items()])
 
-    def _only_held_are_left(self) -> bool:
+    def _only_held_are_left(self, jobs: Mapping[str, Document]) -> bool:
         """All others have ended, and each held one is in the middle of asking for its draft."""
-        jobs = self._standing()
         held = {call["ticket"] for call in self._provider.calls() if call["did"] == "hold"}
-        return held == set(HELD) and all(jobs[ticket]["state"] in TERMINAL for ticket in jobs.keys() - held)
+        return held == set(HELD) and all_ended(job for ticket, job in jobs.items() if ticket not in held)
 
-    def _runs_again(self) -> bool:
-        self._standing()
+    def _runs_again(self, _: Mapping[str, Document]) -> bool:
         attempts = self._attempts(KILLED)
         return len(attempts) > 1 and attempts[1]["end"] is None
 
-    def _all_ended(self) -> bool:
-        return all(job["state"] in TERMINAL for job in self._standing().values())
-
     def _standing(self) -> dict[str, Document]:
-        """All jobs by ticket (one that is nobody's by its id), drawn as they are read."""
-        jobs = {self._tickets.get(str(job["id"]), str(job["id"])): job for job in self._caller.jobs()}
-        self._screen.jobs(jobs)
-        return jobs
+        """All jobs by ticket; one that is nobody's by its id."""
+        return {self._tickets.get(str(job["id"]), str(job["id"])): job for job in self._caller.jobs()}
 
     def _attempts(self, ticket: str) -> list[Document]:
         return self._caller.timeline(self._job_id(ticket))["attempts"]
@@ -176,11 +169,15 @@ class Story:
     def _job_id(self, ticket: str) -> str:
         return self._answers[ticket][0].job_id
 
-    def _until(self, what: str, holds: Callable[[], bool]) -> None:
-        """Looks until it holds. Raises `DemoFailed` after `WAIT_SECONDS`."""
+    def _until(self, what: str, holds: Callable[[Mapping[str, Document]], bool]) -> None:
+        """Draws where all jobs stand until it holds. Raises `DemoFailed` after `WAIT_SECONDS`."""
         end = time.monotonic() + WAIT_SECONDS
         with self._screen.board():
-            while not holds():
+            while True:
+                jobs = self._standing()
+                self._screen.jobs(jobs)
+                if holds(jobs):
+                    return
                 if time.monotonic() > end:
                     raise DemoFailed(f"not within {WAIT_SECONDS:.0f} s: {what}")
                 time.sleep(POLL_SECONDS)
@@ -191,3 +188,7 @@ class Story:
         if done.returncode != 0:
             raise DemoFailed(f"outlast {' '.join(words)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
         return done.stdout + done.stderr
+
+
+def all_ended(jobs: Iterable[Document]) -> bool:
+    return all(job["state"] in TERMINAL for job in jobs)
