@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 from secrets import compare_digest
-from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -72,4 +71,4 @@ def _is_cross_site(headers: dict[bytes, bytes]) -> bool:
     if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
         return True
     origin = headers.get(b"origin")
-    return origin is not None and urlsplit(origin).netloc != headers.get(b"host")
+    return origin is not None and origin.partition(b"://")[2] != headers.get(b"host")

@@ -33,6 +33,13 @@ COUNTED = Kind(
 async def listening(settings: Settings, db: Database) -> AsyncIterator[AsyncClient]:
     """A client of a server that knows the kinds `any` and `counted`."""
     await kinds.publish(db, [ANY, COUNTED])
+    async with serving(settings) as client:
+        yield client
+
+
+@asynccontextmanager
+async def serving(settings: Settings) -> AsyncIterator[AsyncClient]:
+    """A client of a server, whatever its database knows and whether or not it answers."""
     app = create(settings)
     server = Server(app, uvicorn.Config(app, port=0, log_config=None, http="httptools", ws="none"))
     running = asyncio.create_task(server.serve())

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from app.api import problems
 from app.api.access import UseCatalog, UseSubmitter
 from app.api.body import read_json
-from app.domain.errors import DependencyAway, JsonRefused, Refused
+from app.domain.errors import DependencyAway, JsonRefused, OutlastError, Refused
 from app.domain.jsontext import JsonValue, token
 from app.domain.request import read_key, read_request
 from app.domain.views import dump, job_json
@@ -38,11 +38,14 @@ async def submit_batch(request: Request, submitter: UseSubmitter) -> Response:
     """Submits up to 1,000 jobs, each for itself.
 
     `{"data": [...]}` in the order of the request: `{"status": 202 | 200, "replayed", "job"}` for a job on
-    record, `{"status", "problem"}` for a refused one.
+    record, `{"status", "problem"}` for a refused one. 503 when the database is away for all of them.
     """
     items = _items(await read_json(request))
     outcomes = await asyncio.gather(*(_submit_item(submitter, item, index) for index, item in enumerate(items)))
-    return Response(f'{{"data":[{",".join(outcomes)}]}}', 200, media_type=JSON)
+    away = [outcome for outcome in outcomes if isinstance(outcome, DependencyAway)]
+    if away and len(away) == len(outcomes):
+        raise away[0]
+    return Response(f'{{"data":[{",".join(map(_outcome_json, outcomes))}]}}', 200, media_type=JSON)
 
 
 @router.get("/v1/kinds")
@@ -51,17 +54,21 @@ async def kinds(catalog: UseCatalog) -> Response:
     return Response(dump({"data": [asdict(kind) for kind in await catalog.all()]}), 200, media_type=JSON)
 
 
-async def _submit_item(submitter: Submitter, item: JsonValue, index: int) -> str:
-    """One outcome of a batch, as JSON text."""
+async def _submit_item(submitter: Submitter, item: JsonValue, index: int) -> Submitted | OutlastError:
     pointer = f"/jobs{token(index)}"
     try:
         key, body = _take_key(item, pointer)
-        submitted = await submitter.submit(read_request(body, pointer=pointer), key=key, pointer=pointer)
+        return await submitter.submit(read_request(body, pointer=pointer), key=key, pointer=pointer)
     except (Refused, JsonRefused, DependencyAway) as error:
-        refused = problems.refusal(error)
+        return error
+
+
+def _outcome_json(outcome: Submitted | OutlastError) -> str:
+    if isinstance(outcome, OutlastError):
+        refused = problems.refusal(outcome)
         return dump({"status": refused.status, "problem": problems.document(refused)})
-    head = f'"status":{_status(submitted)},"replayed":{dump(submitted.replayed)}'
-    return f'{{{head},"job":{job_json(submitted.job)}}}'
+    head = f'"status":{_status(outcome)},"replayed":{dump(outcome.replayed)}'
+    return f'{{{head},"job":{job_json(outcome.job)}}}'
 
 
 def _items(body: JsonValue) -> list[JsonValue]:
