@@ -13,8 +13,8 @@ with it even where the handler swallows it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -69,6 +69,7 @@ class EffectEngine:
         self._turns: dict[str, asyncio.Lock] = {}
         self._done_by: dict[str, str] = {}
         self._unsure: set[str] = set()
+        self._callers: set[asyncio.Task[Any]] = set()
         self._guarded = 0
         self._quiet = asyncio.Event()
         self._closed = False
@@ -112,9 +113,24 @@ class EffectEngine:
             self._quiet.clear()
             await self._quiet.wait()
 
-    def close(self) -> None:
-        """Ends the attempt for its effects: whatever still runs begins none."""
+    async def settle(self) -> None:
+        """Once the handler has ended: what it left running (`gather` does, when one of its calls raises) ends, too.
+
+        Calls that must not be cut come to their record first.
+        """
         self._closed = True
+        await self.quiet()
+        left = self.close()
+        if left:
+            await asyncio.wait(left)
+
+    def close(self) -> set[asyncio.Task[Any]]:
+        """Ends the attempt for its effects: none begins, and the tasks in the midst of one are cancelled."""
+        self._closed = True
+        callers = {caller for caller in self._callers if caller is not asyncio.current_task()}
+        for caller in callers:
+            caller.cancel()
+        return callers
 
     async def _from_intent(self, effect: _Effect) -> Any:
         while True:
@@ -258,8 +274,19 @@ class EffectEngine:
             place = place_of(effect.function)
             if self._done_by.get(effect.key, place) != place:
                 raise self._stop(EffectMismatch(f"effect {effect.key} names two functions in one handler"))
-            yield
+            with self._calling():
+                yield
             self._done_by[effect.key] = place
+
+    @contextmanager
+    def _calling(self) -> Iterator[None]:
+        caller = asyncio.current_task()
+        assert caller is not None
+        self._callers.add(caller)
+        try:
+            yield
+        finally:
+            self._callers.discard(caller)
 
     @asynccontextmanager
     async def _guard(self, policy: Policy) -> AsyncIterator[None]:

@@ -116,7 +116,9 @@ class Executor:
             raise
         except BaseException as error:
             log.info("handler_raised", error_type=type(error).__qualname__, where=frames(error))
+            await attempt.effects.settle()
             return ending_of(attempt.effects.fatal or error)
+        await attempt.effects.settle()
         if attempt.effects.fatal is not None:
             return ending_of(attempt.effects.fatal)
         return self._judged(attempt.task, value)

@@ -16,7 +16,7 @@ from app.domain.outcomes import Bury, Done, Gone, Outcome, Release, Retry
 from app.domain.states import AttemptEnd, Reason
 from app.settings import Settings
 from outlast import Context, SyncContext, task
-from tests.unit.leased import FakeLease, a_job
+from tests.unit.leased import JOB_ID, FakeLease, a_job
 from workers.executor import Executor
 from workers.memory_ledger import MemoryLedger
 from workers.registry import task_of
@@ -381,6 +381,41 @@ async def test_a_cancel_without_a_word_is_passed_on(bench: Bench) -> None:
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
+
+
+async def test_calls_a_handler_leaves_behind_end_with_its_attempt(bench: Bench) -> None:
+    go_on, both = asyncio.Event(), asyncio.Barrier(3)
+    ended: list[str] = []
+
+    async def pay() -> str:
+        await both.wait()
+        await go_on.wait()
+        return "paid"
+
+    async def wait_for_ever() -> None:
+        try:
+            await both.wait()
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            ended.append("cut off")
+            raise
+
+    @task("executor.leaves-behind")
+    async def leaves_behind(ctx: Context, given: Any) -> None:
+        left = [ctx.effect("pay", pay, policy="at_most_once"), ctx.effect("wait", wait_for_ever)]
+        tasks = [asyncio.ensure_future(one) for one in left]
+        await both.wait()
+        assert not any(one.done() for one in tasks)
+        raise Transient("later")
+
+    running, _ = bench.start(leaves_behind)
+    await until(lambda: len(bench.ledger.rows) == 2)
+    done, _ = await asyncio.wait({running}, timeout=0.05)
+    assert not done
+    go_on.set()
+    assert isinstance(await running, Retry)
+    assert ended == ["cut off"]
+    assert bench.ledger.rows[JOB_ID, "pay"].result == '"paid"'
 
 
 async def test_a_swallowed_effect_that_cannot_go_on_still_stops_the_job(bench: Bench) -> None:

@@ -1,0 +1,181 @@
+"""The effect engine on PostgreSQL: leases, intents and records as a worker writes them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from app.domain.errors import EffectMismatch, EffectUnknown, LeaseLost
+from app.domain.leased import LeasedJob
+from app.domain.outcomes import Release
+from app.settings import Settings
+from app.store.database import Database
+from app.store.effects import Effects
+from app.store.fleet import Fleet
+from app.store.leases import Ended
+from tests.integration.world import World, opened
+from tests.unit.leased import FakeLease
+from workers.calling import Caller
+from workers.context import Context
+from workers.effects import EffectEngine
+from workers.threads import Threads
+
+
+class Desk:
+    """The effects of one job over its attempts, and what was called outside."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.effects = Effects(world.db, world.settings)
+        self.calls: list[str] = []
+        self.job: LeasedJob
+
+    async def begin(self) -> Context:
+        [self.job] = await self.world.run()
+        return self._context()
+
+    async def again(self, world: World | None = None) -> Context:
+        """The next attempt: the job is given back and claimed, perhaps by another worker."""
+        await self.world.leases.release_if_leased([Ended(self.job.id, self.job.attempt, Release("test"))])
+        [self.job] = await (world or self.world).claim([self.job.id])
+        return self._context()
+
+    async def taken_away(self, world: World) -> Context:
+        """The next attempt, at another worker, while the one before knows nothing of it."""
+        await self.world.execute(
+            "UPDATE leases SET attempt = attempt + 1, worker_id = $2 WHERE job_id = $1", self.job.id, world.worker_id
+        )
+        self.job = replace(self.job, attempt=self.job.attempt + 1)
+        return self._context()
+
+    async def on_record(self, key: str) -> dict[str, Any]:
+        async with self.world.db.session() as connection:
+            row = await connection.fetchrow("SELECT * FROM effects WHERE job_id = $1 AND key = $2", self.job.id, key)
+        return dict(row) if row is not None else {}
+
+    async def send(self, text: str) -> str:
+        self.calls.append(text)
+        return f"sent {text}"
+
+    async def fail(self, text: str) -> str:
+        self.calls.append(text)
+        raise TimeoutError("no answer")
+
+    async def found(self, text: str) -> str:
+        return f"found {text}"
+
+    def _context(self) -> Context:
+        lease = FakeLease(self.job)
+        return Context(lease, EffectEngine(lease, self.effects, Caller(Threads(4)), effect_bytes_max=10_000))
+
+
+@pytest.fixture
+async def other(db: Database, settings: Settings) -> AsyncIterator[World]:
+    """Another worker beside the world's."""
+    async with opened(db, settings) as world:
+        yield world
+
+
+@pytest.fixture
+def desk(world: World) -> Desk:
+    return Desk(world)
+
+
+async def test_an_effect_is_performed_once_over_all_attempts(desk: Desk) -> None:
+    ctx = await desk.begin()
+    assert await asyncio.gather(*[ctx.effect("mail", desk.send, "hi") for _ in range(5)]) == ["sent hi"] * 5
+    assert await (await desk.again()).effect("mail", desk.send, "hi") == "sent hi"
+    assert desk.calls == ["hi"]
+    with pytest.raises(EffectMismatch):
+        await (await desk.again()).effect("mail", desk.send, "ho")
+
+
+async def test_a_repeated_call_is_counted_on_record(desk: Desk) -> None:
+    ctx = await desk.begin()
+    with pytest.raises(TimeoutError):
+        await ctx.effect("mail", desk.fail, "hi")
+    await (await desk.again()).effect("mail", desk.send, "hi")
+    assert (await desk.on_record("mail"))["calls"] == 2
+
+
+async def test_an_at_most_once_effect_without_a_result_is_never_called_again(desk: Desk) -> None:
+    ctx = await desk.begin()
+    with pytest.raises(EffectUnknown):
+        await ctx.effect("pay", desk.fail, "7", policy="at_most_once")
+    for policy in ("at_most_once", "repeatable"):  # not even when the code is changed to say it may
+        with pytest.raises(EffectUnknown):
+            await (await desk.again()).effect("pay", desk.send, "7", policy=policy)
+    assert desk.calls == ["7"]
+
+
+async def test_a_late_worker_neither_begins_nor_records_an_effect(desk: Desk) -> None:
+    late = await desk.begin()
+    go_on, calling = asyncio.Event(), asyncio.Event()
+
+    async def slow(text: str) -> str:
+        calling.set()
+        await go_on.wait()
+        return f"late {text}"
+
+    task = asyncio.create_task(late.effect("mail", slow, "hi"))
+    await calling.wait()
+    assert await (await desk.again()).effect("mail", desk.send, "hi") == "sent hi"
+    go_on.set()
+    with pytest.raises(LeaseLost):
+        await task
+    with pytest.raises(LeaseLost):
+        await late.effect("another", desk.send, "ho")
+    assert desk.calls == ["hi"]
+    assert (await desk.on_record("mail"))["result"] == '"sent hi"'
+
+
+async def test_an_effect_of_an_attempt_that_ended_in_order_is_reconciled_at_once(desk: Desk, other: World) -> None:
+    ctx = await desk.begin()
+    with pytest.raises(TimeoutError):
+        await ctx.effect("pay", desk.fail, "7", policy="reconcile", reconcile=desk.found)
+    ctx = await desk.again(other)
+    assert await ctx.effect("pay", desk.send, "7", policy="reconcile", reconcile=desk.found) == "found 7"
+    assert desk.calls == ["7"]
+
+
+async def test_an_effect_of_a_worker_that_was_fenced_is_reconciled_only_once_it_is_gone(
+    desk: Desk, other: World
+) -> None:
+    ctx = await desk.begin()
+    with pytest.raises(TimeoutError):
+        await ctx.effect("pay", desk.fail, "7", policy="reconcile", reconcile=desk.found)
+    ctx = await desk.taken_away(other)
+    task = asyncio.create_task(ctx.effect("pay", desk.send, "7", policy="reconcile", reconcile=desk.found))
+    done, _ = await asyncio.wait({task}, timeout=0.5)
+    assert not done, "its writer is alive and may still be calling"
+    await Fleet(desk.world.db).leave(desk.world.worker_id, "killed by signal 9")
+    assert await task == "found 7"
+    assert desk.calls == ["7"]
+
+
+async def test_a_transaction_commits_its_work_with_its_record_or_neither(desk: Desk) -> None:
+    await desk.world.execute("CREATE TABLE bookings (amount int)")
+
+    async def book(connection: Any, amount: int) -> int:
+        await connection.execute("INSERT INTO bookings VALUES ($1)", amount)
+        return amount
+
+    async def book_and_break(connection: Any, amount: int) -> int:
+        await book(connection, amount)
+        raise FileNotFoundError("receipt.pdf")
+
+    async def bookings() -> int:
+        async with desk.world.db.session() as connection:
+            return await connection.fetchval("SELECT count(*) FROM bookings")
+
+    ctx = await desk.begin()
+    with pytest.raises(FileNotFoundError):
+        await ctx.transact("book", book_and_break, 7)
+    assert (await bookings(), await desk.on_record("book")) == (0, {})
+    assert await ctx.transact("book", book, 7) == 7
+    assert await (await desk.again()).transact("book", book, 7) == 7
+    assert await bookings() == 1
