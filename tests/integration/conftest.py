@@ -8,6 +8,7 @@ import pytest
 
 from app.settings import Settings
 from app.store.database import Database
+from tests.integration.shell import Shell
 from tests.integration.world import World, opened
 
 
@@ -16,3 +17,9 @@ async def world(db: Database, settings: Settings) -> AsyncIterator[World]:
     """A worker that holds its lock, on this test's database."""
     async with opened(db, settings) as world:
         yield world
+
+
+@pytest.fixture
+def outlast(settings: Settings) -> Shell:
+    """The command line, on this test's servers."""
+    return Shell(settings)
