@@ -20,73 +20,52 @@ NOBODY = 65534
 TREE = ("app", "workers", "migrations", "tests", "outlast.py")
 
 
-@pytest.fixture
-def dev(tmp_path: Path) -> Iterator[DevStack]:
-    with DevStack.start(tmp_path / "data", tmp_path / "logs", workers=2) as stack:
+@pytest.fixture(scope="module")
+def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevStack]:
+    """One that lives through the tests which end none of it for good."""
+    folder = tmp_path_factory.mktemp("dev")
+    with DevStack.start(folder / "data", folder / "logs", workers=2) as stack:
+        assert stack.url
         yield stack
 
 
 def test_dev_says_ready_when_a_job_can_be_done(dev: DevStack) -> None:
-    url = dev.url
-    job = dev.finished(dev.submit("test.double", {"value": 21}))
-    assert job["result"] == {"value": 42}
+    assert dev.finished(dev.submit("test.double", {"value": 21}))["result"] == {"value": 42}
     assert set(dev.pids) == set(ROLES)
     assert all(is_running(pid) for pid in dev.pids.values())
-    assert dev.env["OUTLAST_API_URL"] == url
     assert set(dev.env) == {"OUTLAST_DATABASE_URL", "OUTLAST_REDIS_URL", "OUTLAST_API_URL"}
+    assert dev.env["OUTLAST_API_URL"] == dev.url
+    assert dev.process.stdout == f"ready {dev.url}\n"
 
 
-def test_killing_dev_leaves_nothing_and_the_same_folder_carries_on(dev: DevStack, tmp_path: Path) -> None:
-    assert dev.url
-    job_id = dev.submit("test.double", {"value": 4})
-    pids = [dev.process.pid, *children(dev.process.pid)]
-    dev.process.kill()
-    dev.wait_for_nothing_left(pids)
-    with DevStack.start(dev.data, tmp_path / "again") as again:
-        assert again.finished(job_id)["result"] == {"value": 8}
-        assert again.env["OUTLAST_DATABASE_URL"].startswith("postgresql://")
-
-
-def test_dev_stops_clean_when_told_to(dev: DevStack) -> None:
-    assert dev.url
-    pids = children(dev.process.pid)
-    assert dev.process.stop() == 0
-    assert not any(is_running(pid) for pid in pids)
-    assert not dev.pids
-    assert dev.process.stdout.count("\n") == 1
+def test_a_folder_has_one_dev(dev: DevStack, tmp_path: Path) -> None:
+    with DevStack.start(dev.data, tmp_path / "second") as second:
+        assert second.process.wait(60) == 1
+        assert "another `outlast dev` is running" in second.process.stderr
+    assert all(is_running(pid) for pid in dev.pids.values())
+    assert dev.env["OUTLAST_API_URL"] == dev.url
 
 
 def test_dev_starts_again_whatever_dies(dev: DevStack) -> None:
-    assert dev.url
     for name in ROLES:
         dev.kill(name)
         assert dev.finished(dev.submit("test.double", {"value": 1}))["result"] == {"value": 2}, name
     assert dev.process.alive()
 
 
-def test_dev_says_why_a_process_cannot_start(tmp_path: Path) -> None:
-    with DevStack.start(tmp_path / "data", tmp_path / "logs", handlers=["tests.handlers.missing"]) as dev:
-        assert dev.process.wait() == 1
-        assert "tests.handlers.missing" in dev.process.stderr
-        assert dev.process.stdout == ""
-
-
-def test_a_folder_has_one_dev(dev: DevStack, tmp_path: Path) -> None:
-    assert dev.url
-    with DevStack.start(dev.data, tmp_path / "second") as second:
-        assert second.process.wait() == 1
-        assert "another `outlast dev` is running" in second.process.stderr
-    assert all(is_running(pid) for pid in dev.pids.values())
-
-
-def test_a_shell_that_has_read_env_starts_the_same_servers(dev: DevStack, tmp_path: Path) -> None:
-    assert dev.url
-    env = dev.env
-    assert dev.process.stop() == 0
-    with DevStack.start(dev.data, tmp_path / "again", env=env) as again:
-        assert again.url
+def test_killing_dev_leaves_nothing_and_the_same_folder_carries_on(tmp_path: Path) -> None:
+    with DevStack.start(tmp_path / "data", tmp_path / "logs") as dev:
+        assert dev.url
+        job_id = dev.submit("test.double", {"value": 4})
+        env, processes = dev.env, [dev.process.pid, *children(dev.process.pid)]
+        dev.process.kill()
+        dev.wait_for_nothing_left(processes)
+    # A shell that has read the folder's env still means the servers of the folder.
+    with DevStack.start(tmp_path / "data", tmp_path / "again", env=env) as again:
+        assert again.finished(job_id)["result"] == {"value": 8}
         assert {"postgres-1", "redis-1"} <= set(again.pids)
         assert again.env["OUTLAST_DATABASE_URL"] == env["OUTLAST_DATABASE_URL"]
+        _stops_clean(again)
 
 
 def test_dev_uses_servers_that_are_named_by_url(database_url: str, redis_url: str, tmp_path: Path) -> None:
@@ -97,24 +76,38 @@ def test_dev_uses_servers_that_are_named_by_url(database_url: str, redis_url: st
         assert dev.env["OUTLAST_DATABASE_URL"] == database_url
 
 
+def test_dev_says_why_a_process_cannot_start(tmp_path: Path) -> None:
+    with DevStack.start(tmp_path / "data", tmp_path / "logs", handlers=["tests.handlers.missing"]) as dev:
+        assert dev.process.wait(90) == 1
+        assert "tests.handlers.missing" in dev.process.stderr
+        assert dev.process.stdout == ""
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="every other test here runs as an ordinary user already")
 def test_dev_works_for_an_ordinary_user() -> None:
-    python = _python_for(NOBODY)
+    packages = next(path for path in sys.path if path.endswith("site-packages"))
+    python = _python_for(NOBODY, packages)
     if python is None:
         pytest.skip("no interpreter that another user may run")
     home = Path(tempfile.mkdtemp(prefix="outlast-user-"))
     try:
         _checkout(home)
-        packages = next(path for path in sys.path if path.endswith("site-packages"))
         env = {"PYTHONPATH": packages, "HOME": str(home), "TMPDIR": str(home)}
         argv = [python, "-m", "workers.main"]
         stack = DevStack.start(home / "data", home / "logs", argv=argv, cwd=home, user=NOBODY, env=env)
         with stack as dev:
             assert dev.finished(dev.submit("test.double", {"value": 5}))["result"] == {"value": 10}
             assert {Path(f"/proc/{pid}").stat().st_uid for pid in dev.pids.values()} == {NOBODY}
-            assert dev.process.stop() == 0
+            _stops_clean(dev)
     finally:
         shutil.rmtree(home)
+
+
+def _stops_clean(dev: DevStack) -> None:
+    processes = children(dev.process.pid)
+    assert dev.process.stop() == 0
+    assert not any(is_running(pid) for pid in processes)
+    assert not dev.pids
 
 
 def _checkout(home: Path) -> None:
@@ -128,12 +121,23 @@ def _checkout(home: Path) -> None:
         os.chown(path, NOBODY, NOBODY)
 
 
-def _python_for(user: int) -> str | None:
+def _python_for(user: int, packages: str) -> str | None:
     """An interpreter of our version that `user` may run with our packages."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     for candidate in (sys.executable, f"/usr/bin/{version}", f"/usr/local/bin/{version}"):
+        words = [candidate, "-c", "import asyncpg, pydantic_core, redis, uvloop"]
+        environment = {"PYTHONPATH": packages}
         try:
-            done = subprocess.run([candidate, "-c", ""], user=user, group=user, extra_groups=[], cwd="/", check=False)
+            done = subprocess.run(
+                words,
+                user=user,
+                group=user,
+                extra_groups=[],
+                cwd="/",
+                env=environment,
+                capture_output=True,
+                check=False,
+            )
         except OSError:
             continue
         if done.returncode == 0:
