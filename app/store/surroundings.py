@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from uuid import UUID
 
-import asyncpg
-
-from app.domain.errors import DatabaseAway
 from app.domain.explain import COUNT_MAX, Fleet, Holder
 from app.store.database import Database
 
 
 async def fleet(db: Database, silence_seconds: float, queue: str | None = None, kind: str | None = None) -> Fleet:
-    """The live processes, counted; workers only of `queue`, knowing only of `kind`.
-
-    Raises `DatabaseAway`, also for a database that was never migrated.
-    """
-    try:
-        row = await db.fetchrow("fleet", silence_seconds, queue, kind)
-    except asyncpg.UndefinedTableError as error:
-        raise DatabaseAway("the database is not migrated") from error
+    """The live processes, counted; workers only of `queue`, knowing only of `kind`. Raises `DatabaseAway`."""
+    row = await db.fetchrow("fleet", silence_seconds, queue, kind)
     assert row is not None
     return Fleet(**row)
 
