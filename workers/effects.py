@@ -13,8 +13,8 @@ with it even where the handler swallows it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -98,7 +98,7 @@ class EffectEngine:
         effect = await self._wished(key, function, args, Policy.REPEATABLE, None)
 
         async def call(connection: Any) -> str:
-            value = await self._caller.call(key, function, (connection, *args), self._derived(key))
+            value = await self._outside(effect, function, (connection, *args))
             return self._recordable(effect, value)[0]
 
         async with self._turn(effect):
@@ -162,7 +162,7 @@ class EffectEngine:
             await self._take_back(effect)
             raise
         try:
-            value = await self._outside(effect, effect.function)
+            value = await self._outside(effect, effect.function, effect.args)
         except NotPerformed:
             await self._ledger.clear(effect.key)
             raise
@@ -202,14 +202,15 @@ class EffectEngine:
         async with self._guard(effect.policy):
             await self._lease.may_call()
             try:
-                value = await self._outside(effect, effect.reconcile)
+                value = await self._outside(effect, effect.reconcile, effect.args)
             except NotPerformed:
                 self._unsure.discard(effect.key)
                 return await self._from_intent(effect)
             return await self._keep(effect, value)
 
-    async def _outside(self, effect: _Effect, function: Function) -> Any:
-        return await self._caller.call(effect.key, function, effect.args, self._derived(effect.key))
+    async def _outside(self, effect: _Effect, function: Function, args: tuple[Any, ...]) -> Any:
+        derived_key = idempotency_key(self._lease.job.id, effect.key)
+        return await self._caller.call(effect.key, function, args, derived_key)
 
     async def _keep(self, effect: _Effect, value: object) -> Any:
         text, read = self._recordable(effect, value)
@@ -274,19 +275,14 @@ class EffectEngine:
             place = place_of(effect.function)
             if self._done_by.get(effect.key, place) != place:
                 raise self._stop(EffectMismatch(f"effect {effect.key} names two functions in one handler"))
-            with self._calling():
+            caller = asyncio.current_task()
+            assert caller is not None
+            self._callers.add(caller)
+            try:
                 yield
+            finally:
+                self._callers.discard(caller)
             self._done_by[effect.key] = place
-
-    @contextmanager
-    def _calling(self) -> Iterator[None]:
-        caller = asyncio.current_task()
-        assert caller is not None
-        self._callers.add(caller)
-        try:
-            yield
-        finally:
-            self._callers.discard(caller)
 
     @asynccontextmanager
     async def _guard(self, policy: Policy) -> AsyncIterator[None]:
@@ -302,6 +298,3 @@ class EffectEngine:
     def _stop(self, error: Fatal) -> Fatal:
         self.fatal = self.fatal or error
         return error
-
-    def _derived(self, key: str) -> str:
-        return idempotency_key(self._lease.job.id, key)

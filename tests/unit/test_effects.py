@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -16,80 +15,15 @@ from app.domain.effects import IntentAnswer
 from app.domain.errors import (
     DatabaseAway,
     EffectMismatch,
-    EffectUnknown,
     LeaseLost,
-    NotPerformed,
     NotRecordable,
     Permanent,
 )
 from app.domain.states import EffectState, Policy
-from tests.unit.leased import JOB, FakeLease
-from workers.calling import Caller, idempotency_key
-from workers.context import Context
-from workers.effects import EffectEngine
+from tests.unit.effect_desk import Desk
+from tests.unit.leased import JOB
+from workers.calling import idempotency_key
 from workers.memory_ledger import MemoryLedger
-from workers.threads import Threads
-
-
-class Desk:
-    """One job over its attempts: a ledger that outlives them, and what was called outside."""
-
-    def __init__(self, ledger: MemoryLedger | None = None) -> None:
-        self.ledger = ledger or MemoryLedger()
-        self.caller = Caller(Threads(8))
-        self.calls: list[Any] = []
-        self.attempt_number = 0
-        self.engine: EffectEngine
-        self.lease: FakeLease
-
-    def attempt(self) -> Context:
-        """The next attempt takes the lease; the one before is fenced."""
-        self.attempt_number += 1
-        self.ledger.held = self.attempt_number
-        self.lease = FakeLease(replace(JOB, attempt=self.attempt_number))
-        self.engine = EffectEngine(self.lease, self.ledger, self.caller, effect_bytes_max=1_000)
-        return Context(self.lease, self.engine)
-
-    def state(self, key: str) -> EffectState:
-        return self.ledger.rows[JOB.id, key].state
-
-    async def send(self, text: str) -> str:
-        self.calls.append(text)
-        return f"sent {text}"
-
-    async def fail(self, text: str) -> str:
-        self.calls.append(text)
-        raise ValueError("the line went dead")
-
-    async def refuse(self, text: str) -> str:
-        self.calls.append(text)
-        raise NotPerformed("nobody listens")
-
-    async def hang(self, text: str) -> str:
-        self.calls.append(text)
-        await asyncio.get_running_loop().create_future()
-        raise AssertionError("a hung call returned")
-
-
-@pytest.fixture
-def desk() -> Desk:
-    return Desk()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0)
-
-
-async def cut_off(effect: Awaitable[Any], desk: Desk) -> None:
-    """Lets the effect begin its call and cancels it there: the process died."""
-    task = asyncio.ensure_future(effect)
-    before = len(desk.calls)
-    await until(lambda: len(desk.calls) > before)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
 
 
 async def test_an_effect_on_record_is_read_back_and_not_performed_again(desk: Desk) -> None:
@@ -158,103 +92,6 @@ async def test_the_derived_key_is_the_same_for_every_attempt_and_differs_by_job_
     assert seen[0] != ctx.idempotency_key("pay again")
     assert seen[0] != idempotency_key(uuid4(), "pay")
     int(seen[0], 16)
-
-
-async def test_a_repeatable_effect_of_unknown_outcome_is_repeated_and_counted(desk: Desk) -> None:
-    with pytest.raises(ValueError, match="line went dead"):
-        await desk.attempt().effect("mail", desk.fail, "hi")
-    assert await desk.attempt().effect("mail", desk.send, "hi") == "sent hi"
-    assert desk.ledger.rows[JOB.id, "mail"].calls == 2
-
-
-async def test_an_at_most_once_effect_that_was_cut_off_is_never_called_again(desk: Desk) -> None:
-    await cut_off(desk.attempt().effect("pay", desk.hang, "7", policy="at_most_once"), desk)
-    for _ in range(2):
-        with pytest.raises(EffectUnknown):
-            await desk.attempt().effect("pay", desk.send, "7", policy="at_most_once")
-    assert desk.calls == ["7"]
-    assert desk.state("pay") is EffectState.INTENT
-
-
-async def test_an_at_most_once_effect_that_raised_stops_its_job_at_once(desk: Desk) -> None:
-    ctx = desk.attempt()
-    with pytest.raises(EffectUnknown, match="ValueError"):
-        await ctx.effect("pay", desk.fail, "7", policy="at_most_once")
-    with pytest.raises(EffectUnknown):
-        await ctx.effect("anything else", desk.send, "x")
-    assert isinstance(desk.engine.fatal, EffectUnknown)
-    assert desk.calls == ["7"]
-
-
-async def test_a_handler_that_gives_up_waiting_does_not_get_a_second_call_at_most_once(desk: Desk) -> None:
-    ctx = desk.attempt()
-    await cut_off(ctx.effect("pay", desk.hang, "7", policy="at_most_once"), desk)
-    with pytest.raises(EffectUnknown):
-        await ctx.effect("pay", desk.send, "7", policy="at_most_once")
-    assert desk.calls == ["7"]
-
-
-async def test_a_call_that_certainly_did_not_happen_may_be_made_again(desk: Desk) -> None:
-    with pytest.raises(NotPerformed):
-        await desk.attempt().effect("pay", desk.refuse, "7", policy="at_most_once")
-    assert desk.state("pay") is EffectState.CLEARED
-    assert await desk.attempt().effect("pay", desk.send, "7", policy="at_most_once") == "sent 7"
-
-
-async def test_an_intent_cut_off_before_its_call_leaves_nothing_unknown(desk: Desk) -> None:
-    ctx = desk.attempt()
-    desk.lease.fresh.clear()
-    task = asyncio.create_task(ctx.effect("pay", desk.send, "7", policy="at_most_once"))
-    await desk.lease.waiting.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert desk.state("pay") is EffectState.CLEARED
-    assert await desk.attempt().effect("pay", desk.send, "7", policy="at_most_once") == "sent 7"
-
-
-async def test_a_reconciled_effect_that_happened_is_recorded_without_a_call(desk: Desk) -> None:
-    await cut_off(desk.attempt().effect("pay", desk.hang, "7", policy="reconcile", reconcile=desk.fail), desk)
-
-    async def found(text: str) -> str:
-        return f"found {text}"
-
-    paid = await desk.attempt().effect("pay", desk.send, "7", policy="reconcile", reconcile=found)
-    assert paid == "found 7"
-    assert desk.calls == ["7"]
-    assert desk.state("pay") is EffectState.RECORDED
-
-
-async def test_a_reconciled_effect_that_did_not_happen_is_performed(desk: Desk) -> None:
-    await cut_off(desk.attempt().effect("pay", desk.hang, "7", policy="reconcile", reconcile=desk.refuse), desk)
-    paid = await desk.attempt().effect("pay", desk.send, "7", policy="reconcile", reconcile=desk.refuse)
-    assert paid == "sent 7"
-    assert desk.calls == ["7", "7", "7"]  # cut off, asked, performed
-
-
-async def test_a_reconciled_effect_that_raised_is_asked_about_within_its_attempt_too(desk: Desk) -> None:
-    async def found(text: str) -> str:
-        return f"found {text}"
-
-    ctx = desk.attempt()
-    with pytest.raises(ValueError, match="line went dead"):
-        await ctx.effect("pay", desk.fail, "7", policy="reconcile", reconcile=found)
-    assert await ctx.effect("pay", desk.fail, "7", policy="reconcile", reconcile=found) == "found 7"
-    assert desk.calls == ["7"]
-
-
-async def test_an_intent_whose_writer_may_still_be_calling_is_waited_for(desk: Desk) -> None:
-    class WriterAlive(MemoryLedger):
-        alive = 2
-
-        async def take_over(self, job_id: UUID, attempt: int, key: str, seen_attempt: int) -> bool:
-            self.alive -= 1
-            return self.alive < 0 and await super().take_over(job_id, attempt, key, seen_attempt)
-
-    desk.ledger = WriterAlive()
-    await cut_off(desk.attempt().effect("pay", desk.hang, "7", policy="reconcile", reconcile=desk.refuse), desk)
-    await desk.attempt().effect("pay", desk.send, "7", policy="reconcile", reconcile=desk.refuse)
-    assert desk.ledger.alive == -1
 
 
 async def test_other_arguments_under_a_recorded_key_stop_the_job(desk: Desk) -> None:

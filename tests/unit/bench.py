@@ -1,0 +1,45 @@
+"""Runs handlers on jobs as a worker does, without a server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from app.domain.outcomes import Bury, Outcome
+from app.domain.states import Reason
+from app.settings import Settings
+from tests.unit.leased import FakeLease, a_job
+from workers.executor import Executor
+from workers.memory_ledger import MemoryLedger
+from workers.registry import task_of
+
+SETTINGS = Settings(max_result_bytes=100, suspect_seconds=0.4, heartbeat_seconds=0.1, lease_seconds=1, max_releases=3)
+
+
+class Bench:
+    """Runs handlers on jobs, as a worker does."""
+
+    def __init__(self) -> None:
+        self.ledger = MemoryLedger()
+        self.ledger.held = 1
+        self.executor = Executor(SETTINGS, self.ledger, random=lambda: 0.5)
+
+    def start(self, handler: Callable[..., Any], **job: Any) -> tuple[asyncio.Task[Outcome], FakeLease]:
+        lease = FakeLease(a_job(**job))
+        return asyncio.create_task(self.executor.execute(task_of(handler), lease)), lease
+
+    async def run(self, handler: Callable[..., Any], **job: Any) -> Outcome:
+        running, _ = self.start(handler, **job)
+        return await running
+
+
+def reason_of(outcome: Outcome) -> Reason:
+    assert isinstance(outcome, Bury)
+    return outcome.reason
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.001)
