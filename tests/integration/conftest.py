@@ -8,6 +8,7 @@ import pytest
 
 from app.settings import Settings
 from app.store.database import Database
+from tests.integration.scene import Scene, leading
 from tests.integration.shell import Shell
 from tests.integration.world import World, opened
 
@@ -23,3 +24,9 @@ async def world(db: Database, settings: Settings) -> AsyncIterator[World]:
 def outlast(settings: Settings) -> Shell:
     """The command line, on this test's servers."""
     return Shell(settings)
+
+
+@pytest.fixture
+async def scene(settings: Settings, db: Database) -> AsyncIterator[Scene]:
+    async with leading(settings, db) as made:
+        yield made
