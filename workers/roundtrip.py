@@ -58,8 +58,10 @@ def decode(adapter: Adapter, text: str) -> Any:
 def published(adapter: Adapter, value: object) -> str:
     """JSON text of a handler's result as callers see it: checked by its type, written under its aliases.
 
-    Raises as `encode`.
+    A model that nothing announced is its own type. Raises as `encode`.
     """
+    if isinstance(value, BaseModel) and adapter.core_schema["type"] == "any":
+        adapter = adapter_of(type(value))
     _, read = encode(adapter, value)
     return jsontext.dump(adapter.dump_python(read, mode="json", by_alias=True, warnings="none"))
 

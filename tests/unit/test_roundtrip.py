@@ -121,6 +121,10 @@ def test_callers_see_a_result_under_its_aliases_with_its_defaults_and_computed_f
     )
 
 
+def test_a_model_that_no_annotation_announced_is_published_as_what_it_is() -> None:
+    assert published(adapter_of(Any), Reply(Text="hi")) == published(adapter_of(Reply), Reply(Text="hi"))
+
+
 def test_equal_arguments_have_one_fingerprint_and_others_another() -> None:
     assert fingerprint([{"b": 1, "a": Reply(Text="x")}]) == fingerprint([{"a": Reply(Text="x"), "b": 1}])
     assert fingerprint([1]) == fingerprint([1.0])
