@@ -79,6 +79,12 @@ def _session(role: str) -> dict[str, str]:
     return {"application_name": f"outlast {role}", "enable_seqscan": "off", "jit": "off"}
 
 
+async def _keep_session(_connection: Connection) -> None:
+    """Instead of asyncpg's reset of everything, which is a round trip after each statement, and one that can fail
+    after a commit. What a session may leave open is a transaction, and the pool ends that before it asks us.
+    """
+
+
 class Database:
     """A pool of connections that runs named statements."""
 
@@ -99,6 +105,7 @@ class Database:
                 timeout=CONNECT_SECONDS,
                 command_timeout=settings.database_timeout_seconds,
                 server_settings=_session(role),
+                reset=_keep_session,
             )
         return cls(pool)
 
@@ -117,9 +124,14 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
-        """A connection inside one transaction. Raises `DatabaseAway`."""
-        async with self.session() as connection, connection.transaction():
-            yield connection
+        """A connection inside one transaction; its session is as new afterwards. Raises `DatabaseAway`."""
+        async with self.session() as connection:
+            try:
+                async with connection.transaction():
+                    yield connection
+            finally:
+                if not connection.is_closed():
+                    await connection.reset()
 
     async def fetch(self, name: str, *args: Any) -> list[Record]:
         """All rows of the statement `name`. Raises `DatabaseAway`."""
