@@ -121,8 +121,9 @@ def effect_json(effect: EffectView) -> JsonText:
 
 def _members(job: JobView, *, payloads: bool) -> dict[str, JsonText]:
     bulky = {"input": _or_null(job.input), "result": _or_null(job.result)} if payloads else {}
+    job_id = str(job.id)
     return {
-        "id": f'"{job.id}"',
+        "id": f'"{job_id}"',
         "kind": _text(job.kind),
         "queue": _text(job.queue),
         "priority": str(job.priority),
@@ -141,15 +142,15 @@ def _members(job: JobView, *, payloads: bool) -> dict[str, JsonText]:
         "deadline": _time(job.deadline),
         "started_at": _time(job.started_at),
         "finished_at": _time(job.finished_at),
-        "links": _links(job),
+        "links": _links(job_id, dead=job.state is State.DEAD),
     }
 
 
-def _links(job: JobView) -> JsonText:
-    here = f"/v1/jobs/{job.id}"
-    dead = f',"dead_letter":"/v1/dead-letters/{job.id}"' if job.state is State.DEAD else ""
-    parts = ",".join([f'"{part}":"{here}/{part}"' for part in LINKED])
-    return f'{{"self":"{here}",{parts}{dead}}}'
+def _links(job_id: str, *, dead: bool) -> JsonText:
+    here = f"/v1/jobs/{job_id}"
+    parts = "".join([f',"{part}":"{here}/{part}"' for part in LINKED])
+    letter = f',"dead_letter":"/v1/dead-letters/{job_id}"' if dead else ""
+    return f'{{"self":"{here}"{parts}{letter}}}'
 
 
 def _object(members: Mapping[str, JsonText]) -> JsonText:
