@@ -30,7 +30,9 @@ async def submit(client: httpx.AsyncClient, jobs: int) -> None:
     room = asyncio.Semaphore(SENDERS)
 
     async def post(first: int) -> None:
-        items = [{"kind": "bench.noop", "input": {"n": n, "text": TEXT}} for n in range(first, min(first + BATCH, jobs))]
+        items = [
+            {"kind": "bench.noop", "input": {"n": n, "text": TEXT}} for n in range(first, min(first + BATCH, jobs))
+        ]
         async with room:
             answer = await client.post("/v1/jobs/batch", json={"jobs": items})
         answer.raise_for_status()

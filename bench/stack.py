@@ -41,7 +41,8 @@ def running(environment: Mapping[str, str], *, workers: int, handlers: str) -> I
                 raise RuntimeError(f"outlast dev did not start: {Path(folder, 'log').read_text()[-2000:]}")
             exports = _exports(Path(folder, "env").read_text())
             settings = Settings(
-                database_url=SecretStr(exports["OUTLAST_DATABASE_URL"]), redis_url=SecretStr(exports["OUTLAST_REDIS_URL"])
+                database_url=SecretStr(exports["OUTLAST_DATABASE_URL"]),
+                redis_url=SecretStr(exports["OUTLAST_REDIS_URL"]),
             )
             yield BenchStack(line.split()[1], settings, exports)
         finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,9 @@ class Client:
     def submit(self, kind: str, value: Any, *, key: str | None = None, **fields: Any) -> str:
         """The id of a new job."""
         headers = {} if key is None else {"Idempotency-Key": key}
-        return self._ok(self.http.post("/v1/jobs", json={"kind": kind, "input": value, **fields}, headers=headers))["id"]
+        return self._ok(self.http.post("/v1/jobs", json={"kind": kind, "input": value, **fields}, headers=headers))[
+            "id"
+        ]
 
     def submit_all(self, kind: str, values: list[Any], **fields: Any) -> list[str]:
         """The ids of new jobs, in batches."""
@@ -81,5 +82,3 @@ class Journal:
 
 def journal_of(path: Path) -> Journal:
     return Journal([line.split() for line in path.read_text().splitlines()] if path.exists() else [])
-
-

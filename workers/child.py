@@ -100,7 +100,12 @@ class Worker:
                 log.warning("kinds_not_published_yet", error=str(error))
                 await asyncio.sleep(AGAIN_SECONDS)
         self._heart.start()
-        for loop in (self._finisher.run(), self._finisher.run_acknowledging(), self._watch_silence(), self._summarise()):
+        for loop in (
+            self._finisher.run(),
+            self._finisher.run_acknowledging(),
+            self._watch_silence(),
+            self._summarise(),
+        ):
             self._background.add(asyncio.create_task(loop))
         await self._heart.next_answer()
         log.info("worker_entered", kinds=self._registry.names(), queues=self._settings.queue_names)
@@ -252,7 +257,9 @@ def _exit(code: int) -> None:
     """Ends even when a handler's thread does not."""
     sys.stdout.flush()
     sys.stderr.flush()
-    stuck = [thread for thread in threading.enumerate() if thread is not threading.current_thread() and not thread.daemon]
+    stuck = [
+        thread for thread in threading.enumerate() if thread is not threading.current_thread() and not thread.daemon
+    ]
     if stuck:
         log.warning("threads_left_behind", count=len(stuck))
     os._exit(code)

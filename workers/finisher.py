@@ -131,9 +131,7 @@ class Finisher:
                 return
         await self._count(ended, moved, sent_before=sent_before)
 
-    async def _write_singly(
-        self, ended: Sequence[Ended[OutcomeT]], write: Write[OutcomeT], error: Unstorable
-    ) -> None:
+    async def _write_singly(self, ended: Sequence[Ended[OutcomeT]], write: Write[OutcomeT], error: Unstorable) -> None:
         if len(ended) > 1:
             for one in ended:
                 await self._write([one], write)

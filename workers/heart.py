@@ -113,7 +113,7 @@ class Heart:
 
     async def _pause(self) -> None:
         end = time.monotonic() + self._settings.heartbeat_seconds
-        while time.monotonic() < end and not self._stopping.is_set():
+        while time.monotonic() < end and not self._stopping.is_set():  # noqa: ASYNC110  # another thread sets it
             await asyncio.sleep(min(0.05, self._settings.heartbeat_seconds))
 
     def _deliver(self, answer: Answer) -> None:

@@ -13,6 +13,7 @@ OutlastError
 ├── HandlersRefused         a module or a handler that cannot be used
 ├── LeaseLost               this attempt no longer holds the job
 ├── JsonRefused             text that is not the JSON we keep
+├── Unstorable              values that PostgreSQL does not take
 ├── Refused                 a request that cannot be carried out, with a problem slug
 └── DependencyAway          PostgreSQL or the broker does not answer
     ├── DatabaseAway
@@ -87,6 +88,10 @@ class JsonRefused(OutlastError):
         super().__init__(f"{why} at {pointer or '/'}")
         self.why = why
         self.pointer = pointer
+
+
+class Unstorable(OutlastError):
+    """PostgreSQL does not take these values, however often they are sent."""
 
 
 class Refused(OutlastError):

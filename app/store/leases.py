@@ -37,7 +37,10 @@ class Ended(Generic[OutcomeT]):
 
 
 class Leases:
-    """The leases of one worker process. Every method may raise `DatabaseAway`, the `..._if_leased` ones `Unstorable`."""
+    """The leases of one worker process.
+
+    Every method may raise `DatabaseAway`, the `..._if_leased` ones `Unstorable` too.
+    """
 
     def __init__(self, db: Database, settings: Settings, worker_id: UUID, kinds: Sequence[str]) -> None:
         self._db = db

@@ -41,7 +41,7 @@ class Owned:
 
     def until_full(self) -> None:
         """Waits until every slot runs and as many entries are published and unread."""
-        with redis.Redis.from_url(self.redis.url) as broker:
+        with connected(self.redis) as broker:
             stream = keys.stream("default")
             wait_until(lambda: journal_of(self.journal).count("hold") >= RUNNING, 30, what="running jobs")
             wait_until(lambda: broker.xlen(stream) >= 2 * RUNNING, 10, what="published and unread jobs")
@@ -81,8 +81,8 @@ def owned(tmp_path: Path) -> Iterator[Owned]:
 def test_a_flushed_and_then_stopped_and_empty_redis_loses_nothing(owned: Owned) -> None:
     ids = owned.submit(JOBS)
     owned.until_full()
-    with redis.Redis.from_url(owned.redis.url) as broker:
-        broker.flushall()
+    with connected(owned.redis) as broker:
+        broker.flushall()  # pyright: ignore[reportUnknownMemberType]  # its **kwargs
     wait_until(lambda: streams(owned) > 0, 10, what="the stream published anew")
 
     owned.redis.stop()
@@ -118,5 +118,9 @@ def test_postgresql_restarted_three_times_charges_no_crash(owned: Owned) -> None
 
 
 def streams(owned: Owned) -> int:
-    with redis.Redis.from_url(owned.redis.url) as broker:
+    with connected(owned.redis) as broker:
         return broker.xlen(keys.stream("default"))
+
+
+def connected(server: Redis) -> redis.Redis:
+    return redis.Redis(port=server.address.port, password=server.address.password)

@@ -148,7 +148,9 @@ async def test_a_lost_reply_is_answered_by_the_row_that_owns_the_job(world: Worl
 
 async def test_a_claim_takes_only_what_is_due_of_a_known_kind_before_its_deadline(world: World) -> None:
     due, later, late, foreign, solo = await world.submit(5)
-    await world.execute("UPDATE outbox SET due_at = now() + interval '1 hour', deferred = true WHERE job_id = $1", later)
+    await world.execute(
+        "UPDATE outbox SET due_at = now() + interval '1 hour', deferred = true WHERE job_id = $1", later
+    )
     await world.execute("UPDATE outbox SET deadline = now() - interval '1 second' WHERE job_id = $1", late)
     await world.execute("UPDATE outbox SET kind = 'test.other' WHERE job_id = $1", foreign)
     await world.execute("UPDATE outbox SET solo = true WHERE job_id = $1", solo)

@@ -58,7 +58,9 @@ async def lock_key_of(world: World) -> int:
         return await connection.fetchval("SELECT lock_key FROM workers WHERE id = $1", world.worker_id)
 
 
-async def test_a_process_whose_end_was_told_is_rescued_at_once_and_the_cause_is_kept(world: World, watch: Watch) -> None:
+async def test_a_process_whose_end_was_told_is_rescued_at_once_and_the_cause_is_kept(
+    world: World, watch: Watch
+) -> None:
     [job] = await world.run()
     await fleet.Fleet(world.db).leave(world.worker_id, "killed by signal 9, 42 MiB at most")
 
@@ -170,8 +172,8 @@ async def test_a_claim_in_flight_does_not_escape_the_rescue(world: World, settin
 async def lease_by_hand(connection: asyncpg.Connection, world: World) -> None:
     await connection.execute(
         "WITH moved AS (DELETE FROM outbox RETURNING *) "
-        "INSERT INTO leases (job_id, kind, queue, priority, worker_id, started_at, run_until, timeout_seconds, attempt, "
-        "retries, max_retries, crashes, releases) SELECT job_id, kind, queue, priority, $1, now(), "
+        "INSERT INTO leases (job_id, kind, queue, priority, worker_id, started_at, run_until, timeout_seconds, "
+        "attempt, retries, max_retries, crashes, releases) SELECT job_id, kind, queue, priority, $1, now(), "
         "now() + interval '1 minute', timeout_seconds, attempt + 1, retries, max_retries, crashes, releases FROM moved",
         world.worker_id,
     )
@@ -193,7 +195,9 @@ async def test_the_first_crash_costs_no_time_a_later_one_backs_off_and_the_last_
     assert (marked["crashes"], marked["deferred"], marked["solo"]) == (2, True, True)
 
 
-async def test_a_job_whose_last_start_crashes_is_dead_and_says_so(world: World, watch: Watch, settings: Settings) -> None:
+async def test_a_job_whose_last_start_crashes_is_dead_and_says_so(
+    world: World, watch: Watch, settings: Settings
+) -> None:
     [job] = await world.run()
     await world.execute("UPDATE leases SET crashes = $1", settings.max_crashes - 1)
     await fleet.Fleet(world.db).leave(world.worker_id, "killed by signal 9")

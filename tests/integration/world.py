@@ -14,7 +14,7 @@ from app.domain.outcomes import Bury, Done, Failure
 from app.domain.states import Policy, Reason
 from app.settings import Settings
 from app.store import fleet
-from app.store.database import Connection, Database, connect
+from app.store.database import Database, Session, connect
 from app.store.effects import Effects
 from app.store.leases import Ended, Leases
 
@@ -28,7 +28,7 @@ class World:
 
     db: Database
     settings: Settings
-    session: Connection
+    session: Session
     worker_id: UUID = field(default_factory=uuid4)
 
     @property
