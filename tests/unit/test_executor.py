@@ -51,7 +51,11 @@ async def test_a_validator_that_breaks_is_an_invalid_input_too(bench: Bench) -> 
     assert reason_of(await bench.run(bill, input='{"amount": 0}')) is Reason.INVALID_INPUT
 
 
-@pytest.mark.parametrize("value", [float("nan"), {1, 2}, b"x", object(), "\0", "\ud800", {1: 2}], ids=ascii)
+@pytest.mark.parametrize(
+    "value",
+    [float("nan"), {1, 2}, b"x", object(), "\0", "\ud800", {1: 2}],
+    ids=lambda value: ascii(value).partition(" at ")[0],
+)
 async def test_a_result_that_is_no_json_is_dead_and_never_another_value(bench: Bench, value: object) -> None:
     @task(f"executor.value-{id(value)}")
     async def handler(ctx: Context, given: Any) -> Any:
