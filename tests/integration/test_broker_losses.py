@@ -15,9 +15,7 @@ from tests.integration.scene import QUEUE, STREAM, Scene
 
 
 class TestLoss:
-    @pytest.mark.parametrize(
-        "loss", [("FLUSHALL",), ("DEL", STREAM), ("SET", STREAM, "x"), ("XTRIM", STREAM, "MAXLEN", "0")]
-    )
+    @pytest.mark.parametrize("loss", ["FLUSHALL", f"DEL {STREAM}", f"SET {STREAM} x", f"XTRIM {STREAM} MAXLEN 0"])
     async def test_what_an_emptied_broker_lost_is_published_again(self, scene: Scene, loss: str) -> None:
         await scene.worker(10)
         ids = await scene.submit(30)
@@ -76,7 +74,7 @@ class TestLoss:
         at: list[float] = []
         for _ in range(200):
             await scene.passes(1, seconds=republish / 8)
-            taken = await reader.read(1, 0.001)
+            taken = await reader.read(1, 0.1) if await scene.entries() else []
             at += [(scene.clock.now - began) / republish] * len(taken)
             await reader.acknowledge(taken)
         await reader.close()
