@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -65,7 +66,7 @@ def test_killing_dev_leaves_nothing_and_the_same_folder_carries_on(tmp_path: Pat
         assert again.finished(job_id)["result"] == {"value": 8}
         assert {"postgres-1", "redis-1"} <= set(again.pids)
         assert again.env["OUTLAST_DATABASE_URL"] == env["OUTLAST_DATABASE_URL"]
-        _stops_clean(again)
+        _stops_clean(again, signal.SIGINT)
 
 
 def test_dev_uses_servers_that_are_named_by_url(database_url: str, redis_url: str, tmp_path: Path) -> None:
@@ -98,14 +99,15 @@ def test_dev_works_for_an_ordinary_user() -> None:
         with stack as dev:
             assert dev.finished(dev.submit("test.double", {"value": 5}))["result"] == {"value": 10}
             assert {Path(f"/proc/{pid}").stat().st_uid for pid in dev.pids.values()} == {NOBODY}
-            _stops_clean(dev)
+            _stops_clean(dev, signal.SIGTERM)
     finally:
         shutil.rmtree(home)
 
 
-def _stops_clean(dev: DevStack) -> None:
+def _stops_clean(dev: DevStack, number: signal.Signals) -> None:
     processes = children(dev.process.pid)
-    assert dev.process.stop() == 0
+    dev.process.send(number)
+    assert dev.process.wait() == 0
     assert not any(is_running(pid) for pid in processes)
     assert not dev.pids
 

@@ -31,7 +31,8 @@ def run(settings: Settings, *, port: int, data: Path, workers: int, handlers: Se
     `data` holds everything it keeps. Servers that the settings name by URL are used, the others are embedded.
     Raises `DatabaseAway`, and `KeyboardInterrupt` for a signal while the servers still start.
     """
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: a shell starts background jobs with it ignored
+        signal.signal(number, signal.default_int_handler)
     layout = Layout(data.resolve())
     try:
         with layout.owned(), running(settings, layout.root) as servers:

@@ -64,9 +64,10 @@ class DevStack:
     def _listen(self) -> None:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGCHLD, self._changed.set)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                loop.add_signal_handler(number, self._ask_to_stop)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._ask_to_stop)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # ignored: started with nohup
+            loop.add_signal_handler(signal.SIGHUP, self._ask_to_stop)
 
     def _ask_to_stop(self) -> None:
         self._stops_asked += 1
