@@ -38,8 +38,6 @@ class Heart:
         settings: Settings,
         me: Incarnation,
         on_answer: Callable[[Answer], None],
-        *,
-        on_tick: Callable[[], None] = lambda: None,
     ) -> None:
         self.broker_ok: bool | None = None
         self.draining = False
@@ -47,7 +45,6 @@ class Heart:
         self._settings = settings
         self._me = me
         self._on_answer = on_answer
-        self._on_tick = on_tick
         self._loop = asyncio.get_running_loop()
         self._answered_sent_at = float("-inf")
         self._pulse = asyncio.Event()
@@ -60,7 +57,8 @@ class Heart:
     def stop(self) -> None:
         """Ends the thread and with it the session that holds the lock."""
         self._stopping.set()
-        self._thread.join(JOIN_SECONDS)
+        if self._thread.is_alive():
+            self._thread.join(JOIN_SECONDS)
 
     def silent_seconds(self) -> float:
         """How long ago the last heartbeat that was answered was sent: no one may trust us for longer."""
@@ -84,7 +82,6 @@ class Heart:
                 lock_key = await self._session(lock_key)
             except DatabaseAway as error:
                 log.warning("heartbeat_not_heard", error=str(error), silent_seconds=round(self.silent_seconds(), 1))
-                self._on_tick()
                 await asyncio.sleep(RECONNECT_SECONDS)
 
     async def _session(self, lock_key: int | None) -> int:
@@ -96,7 +93,6 @@ class Heart:
             while not self._stopping.is_set():
                 locked = locked or await relock(connection, lock_key)
                 await self._beat(connection)
-                self._on_tick()
                 await self._pause()
             return lock_key
         finally:

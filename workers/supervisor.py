@@ -25,9 +25,10 @@ from app.store.database import Database
 from app.store.fleet import Fleet, Rescued
 from app.telemetry import configure, log
 from app.usecases.awaken import awaken
-from workers.child import EXIT_DRAINED, EXIT_HANDLERS_REFUSED, WRITE_SECONDS
+from workers.child import EXIT_HANDLERS_REFUSED
 from workers.orders import Orders
 from workers.rescuer import Rescuer
+from workers.worker import EXIT_DRAINED, WRITE_SECONDS
 
 EXIT_OK = 0
 EXIT_NOT_DRAINED = 1
