@@ -26,6 +26,7 @@ async def test_a_submitted_job_is_shown_explained_and_listed_digit_for_digit(wor
     assert (await outlast("job", "list", "-o", "ids")).lines == [job_id]
     assert (await outlast("job", "list", "--state", "queued", "-o", "json")).json()["data"][0]["id"] == job_id
     assert (await outlast("job", "list", "--state", "done", "-o", "jsonl")).out == ""
+    await world.execute("UPDATE workers SET left_at = clock_timestamp()")
     assert (await outlast("job", "explain", job_id, "-o", "json")).json()["reason"] == "no_worker"
     assert (await outlast("job", "timeline", job_id, "-o", "json")).json()["events"][0]["event"] == "submitted"
 

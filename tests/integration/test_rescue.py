@@ -120,7 +120,7 @@ async def test_a_broken_session_forgets_what_it_saw(world: World, watch: Watch, 
     watch.clock.now += settings.lease_seconds * 2
 
     await world.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
         "WHERE datname = current_database() AND application_name = 'outlast rescuer'"
     )
     with pytest.raises(DatabaseAway):
