@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -123,8 +124,8 @@ async def test_a_broken_session_forgets_what_it_saw(world: World, watch: Watch, 
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
         "WHERE datname = current_database() AND application_name = 'outlast rescuer'"
     )
-    with pytest.raises(DatabaseAway):
-        await watch.rescuer.run_once()
+    with suppress(DatabaseAway):  # the end of the session is noticed by the statement, or before it
+        assert await watch.rescuer.run_once() == []
 
     assert await watch.rescuer.run_once() == [], "everything old it meets now may have a reason to be old"
     watch.clock.now += settings.suspect_seconds * 1.1
