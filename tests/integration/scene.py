@@ -105,6 +105,8 @@ class Scene:
 @asynccontextmanager
 async def leading(settings: Settings, db: Database) -> AsyncIterator[Scene]:
     """A scene whose leader leads."""
+    # Workers here are rows that nobody beats for: they must outlive the slowest test.
+    settings = settings.model_copy(update={"lease_seconds": 600})
     session = await connect(settings, "test")
     leadership = await Leadership.open(settings)
     assert await leadership.try_lead()
