@@ -23,6 +23,10 @@ from workers.runs import Run, Runs
 
 QUEUE = "default"
 FAILURE = Failure("ValueError", "no", "f" * 16)
+CUT_WHO_WAITS = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE datname = current_database() AND wait_event_type = 'Lock'"
+)
 
 
 async def show_nothing(_job: UUID, _attempt: int, _text: str) -> None:
@@ -118,10 +122,7 @@ async def test_a_lost_connection_is_no_failure_of_the_job(desk: Desk) -> None:
         desk.finisher.put(run, Done("1"))
         writing = asyncio.create_task(desk.finisher.run_once())
         await desk.world.until_waiting_for_locks(1)
-        await blocker.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        )
+        await blocker.execute(CUT_WHO_WAITS)
     await writing
 
     assert (desk.finisher.written, desk.finisher.fenced) == (1, 0)
@@ -135,10 +136,7 @@ async def test_an_ending_sent_twice_because_its_reply_was_lost_counts_as_written
         desk.finisher.put(run, Done("1"))
         writing = asyncio.create_task(desk.finisher.run_once())
         await desk.world.until_waiting_for_locks(1)
-        await blocker.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        )
+        await blocker.execute(CUT_WHO_WAITS)
         # What the cut session had committed, had it got so far: the same attempt's own outcome.
         await blocker.execute(
             "WITH gone AS (DELETE FROM leases RETURNING *) "

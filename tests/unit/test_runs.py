@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 
 from app.domain.leased import LeasedJob
 from app.store.fleet import Beat
+from tests.unit.leased import a_job
 from workers.heart import Answer, Heart
 from workers.runs import Run, Runs
 
@@ -19,25 +20,8 @@ async def show_nothing(_job: UUID, _attempt: int, _text: str) -> None:
     return None
 
 
-def leased(job_id: UUID | None = None, attempt: int = 1) -> LeasedJob:
-    return LeasedJob(
-        id=job_id or uuid4(),
-        attempt=attempt,
-        tenant="default",
-        kind="test.kind",
-        queue="default",
-        input="{}",
-        run_seconds=60,
-        deadline_binds=False,
-        retries=0,
-        max_retries=2,
-        crashes=0,
-        releases=0,
-    )
-
-
 def running(runs: Runs, job: LeasedJob | None = None) -> Run:
-    run = Run(job or leased(), None, HEART, show_nothing)
+    run = Run(job or a_job(id=uuid4()), None, HEART, show_nothing)
     run.task = asyncio.get_running_loop().create_task(asyncio.sleep(60))
     runs.add(run)
     return run
@@ -75,7 +59,7 @@ async def test_an_answer_to_a_heartbeat_sent_before_the_claim_says_nothing_about
 
 async def test_another_attempt_of_the_same_job_is_not_ours() -> None:
     runs = Runs(10, no_stragglers)
-    run = running(runs, leased(attempt=1))
+    run = running(runs, a_job(attempt=1))
 
     runs.judge(answer((run.job.id, 2)))
 
