@@ -9,14 +9,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import subprocess
 import sys
 import time
 
 import httpx
 
 from app.store.database import Database
-from bench.stack import BenchStack, running
+from bench.stack import BenchStack, audit, running
 
 BATCH = 1_000
 SENDERS = 4
@@ -64,14 +63,6 @@ async def measure(stack: BenchStack, jobs: int, rounds: int) -> None:
                 flush=True,
             )
     await db.close()
-
-
-def audit(stack: BenchStack) -> int:
-    """`outlast audit` on the result; its exit code."""
-    command = [sys.executable, "-m", "workers.main", "audit"]
-    finished = subprocess.run(command, env={**os.environ, **stack.exports}, check=False, capture_output=True, text=True)
-    print(f"audit: exit {finished.returncode} {finished.stdout.strip()} {finished.stderr.strip()}")
-    return finished.returncode
 
 
 def main() -> int:

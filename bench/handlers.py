@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from pydantic import BaseModel
 
 from outlast import Context, task
@@ -20,3 +22,17 @@ class Answer(BaseModel):
 async def noop(ctx: Context, payload: Payload) -> Answer:
     """Does nothing but be validated on both sides."""
     return Answer(n=payload.n)
+
+
+async def perform(step: str) -> str:
+    return step
+
+
+@task("bench.hold", timeout_seconds=120)
+async def hold(ctx: Context, payload: Payload) -> Answer:
+    """Performs two effects and waits for its first worker to be taken away."""
+    await ctx.effect("one", perform, "one")
+    await ctx.effect("two", perform, "two")
+    if ctx.attempt == 1:
+        await asyncio.sleep(60)
+    return Answer(n=ctx.attempt)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -48,6 +49,14 @@ def running(environment: Mapping[str, str], *, workers: int, handlers: str) -> I
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(READY_SECONDS)
+
+
+def audit(stack: BenchStack) -> int:
+    """`outlast audit` on the result; its exit code."""
+    command = [sys.executable, "-m", "workers.main", "audit"]
+    finished = subprocess.run(command, env={**os.environ, **stack.exports}, check=False, capture_output=True, text=True)
+    print(f"audit: exit {finished.returncode} {finished.stdout.strip()} {finished.stderr.strip()}")
+    return finished.returncode
 
 
 def _exports(text: str) -> dict[str, str]:
