@@ -55,6 +55,11 @@ class Dispatcher:
         """Something old became due: the next pass reads everything."""
         self._full_at = float("-inf")
 
+    def patience(self) -> float:
+        """Seconds until a stream may need more."""
+        now = self._clock()
+        return min((lane.patience(now) for lane in self._lanes.values() if lane.attended), default=0.0)
+
     async def run_once(self) -> int:
         """One pass; how many entries came into the streams or left them.
 

@@ -56,9 +56,14 @@ class Lane:
 
     def window(self, now: float) -> int:
         """How many entries the stream may hold."""
-        while self._departures and self._departures[0][0] < now - RATE_SECONDS:
-            self._departures.popleft()
-        return window(self._slots, sum(count for _, count in self._departures))
+        return window(self._slots, self._departed(now))
+
+    def patience(self, now: float) -> float:
+        """Seconds until the stream may need more: none are sure while all that waits is in it, else an eighth of it."""
+        departed = self._departed(now)
+        if not self._buffer or not departed:
+            return 0.0
+        return window(self._slots, departed) / 8 / departed * RATE_SECONDS
 
     def look(self, now: float, *, full: bool) -> Look:
         """What to read: enough for a whole window beside what is in the stream already.
@@ -118,6 +123,11 @@ class Lane:
         """These entries were taken out unhandled; the rows are read and published again at once."""
         self.memory.forget(receipts)
         self._scanned_at = float("-inf")
+
+    def _departed(self, now: float) -> int:
+        while self._departures and self._departures[0][0] < now - RATE_SECONDS:
+            self._departures.popleft()
+        return sum(count for _, count in self._departures)
 
     def _settle(self, offered: Sequence[Fence], answer: Published, now: float) -> int:
         count = len(answer.receipts)

@@ -38,6 +38,7 @@ EXIT_COUNTED_OUT = 1
 ELECTION_SECONDS = 0.25
 HOT_SECONDS = 1.0
 HOT_PAUSE_SECONDS = 0.003
+HOT_PAUSE_SECONDS_MAX = 0.025
 IDLE_PAUSE_SECONDS = 0.05
 BROKER_AGAIN_SECONDS_MAX = 1.0
 DATABASE_AGAIN_SECONDS_MAX = 1.0
@@ -132,15 +133,15 @@ class Relay:
                     moved_at = time.monotonic()
                 self._see_broker(None)
                 pause = 0.0
-                await self._rest(hot=time.monotonic() - moved_at < HOT_SECONDS)
+                await self._rest(self._dispatcher, hot=time.monotonic() - moved_at < HOT_SECONDS)
             except BrokerAway as error:
                 self._see_broker(error)
                 pause = min(BROKER_AGAIN_SECONDS_MAX, max(0.1, pause * 2))
                 await asyncio.sleep(pause * random.uniform(0.5, 1))
 
-    async def _rest(self, *, hot: bool) -> None:
+    async def _rest(self, dispatcher: Dispatcher, *, hot: bool) -> None:
         if hot:
-            await asyncio.sleep(HOT_PAUSE_SECONDS)
+            await asyncio.sleep(min(HOT_PAUSE_SECONDS_MAX, max(HOT_PAUSE_SECONDS, dispatcher.patience())))
         else:
             await self._doorbell.wait(IDLE_PAUSE_SECONDS)
 
