@@ -35,9 +35,11 @@ class AttemptLedger:
         self._lease = lease
         self._id, self._attempt = lease.job.id, lease.job.attempt
 
-    async def intent(self, key: str, policy: Policy, args_digest: bytes) -> IntentAnswer:
-        """Commits the intent to call, before the call."""
-        return await self._to_its_end(lambda: self._ledger.intent(self._id, self._attempt, key, policy, args_digest))
+    async def intent(self, key: str, policy: Policy, args_digest: bytes, *, again: bool) -> IntentAnswer:
+        """Commits the intent to call, before the call. `again`: this attempt has called before."""
+        return await self._to_its_end(
+            lambda: self._ledger.intent(self._id, self._attempt, key, policy, args_digest, again=again)
+        )
 
     async def record(self, key: str, result: str) -> None:
         """Commits the result (JSON text). Raises `LeaseLost`: nothing was written."""

@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -36,26 +35,14 @@ from workers.attempt_ledger import AttemptLedger
 from workers.calling import Caller, Function, idempotency_key, place_of, returned_type
 from workers.failures import text_of
 from workers.ledger import Ledger
-from workers.roundtrip import Adapter, adapter_of, decode, encode, fingerprint
+from workers.roundtrip import adapter_of, decode, encode, fingerprint
 from workers.run_lease import RunLease
+from workers.wish import Wish
 
 Fatal = TypeVar("Fatal", bound=EffectError)
 
 KEY_CHARS_MAX = 200
 RECHECK_SECONDS = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class _Effect:
-    """One wish of the handler. `digest` is the fingerprint of `args`, `adapter` the type of the result."""
-
-    key: str
-    function: Function
-    args: tuple[Any, ...]
-    policy: Policy
-    reconcile: Function | None
-    digest: bytes
-    adapter: Adapter
 
 
 class EffectEngine:
@@ -69,6 +56,7 @@ class EffectEngine:
         self._turns: dict[str, asyncio.Lock] = {}
         self._done_by: dict[str, str] = {}
         self._unsure: set[str] = set()
+        self._called: set[str] = set()
         self._callers: set[asyncio.Task[Any]] = set()
         self._guarded = 0
         self._quiet = asyncio.Event()
@@ -132,7 +120,7 @@ class EffectEngine:
             caller.cancel()
         return callers
 
-    async def _from_intent(self, effect: _Effect) -> Any:
+    async def _from_intent(self, effect: Wish) -> Any:
         while True:
             async with self._guard(effect.policy):
                 answer = await self._intend(effect)
@@ -147,20 +135,22 @@ class EffectEngine:
             await asyncio.sleep(RECHECK_SECONDS)
             await self._may_begin()
 
-    async def _intend(self, effect: _Effect) -> IntentAnswer:
+    async def _intend(self, effect: Wish) -> IntentAnswer:
         try:
-            return await self._ledger.intent(effect.key, effect.policy, effect.digest)
+            again = effect.key in self._called
+            return await self._ledger.intent(effect.key, effect.policy, effect.digest, again=again)
         except asyncio.CancelledError:
             await self._take_back(effect)
             raise
 
-    async def _call(self, effect: _Effect) -> Any:
+    async def _call(self, effect: Wish) -> Any:
         """Performs the effect under an intent of ours."""
         try:
             await self._lease.may_call()
         except asyncio.CancelledError:
             await self._take_back(effect)
             raise
+        self._called.add(effect.key)
         try:
             value = await self._outside(effect, effect.function, effect.args)
         except NotPerformed:
@@ -176,12 +166,12 @@ class EffectEngine:
             raise
         return await self._keep(effect, value)
 
-    async def _take_back(self, effect: _Effect) -> None:
+    async def _take_back(self, effect: Wish) -> None:
         """Nothing was called: an intent left behind would read as an unknown outcome."""
         if effect.policy is not Policy.REPEATABLE:
             await self._ledger.clear(effect.key)
 
-    def _doubt(self, effect: _Effect, what: str) -> EffectUnknown | None:
+    def _doubt(self, effect: Wish, what: str) -> EffectUnknown | None:
         """The call may have happened: from here on this attempt, too, goes by the policy."""
         if effect.policy is Policy.RECONCILE:
             self._unsure.add(effect.key)
@@ -189,13 +179,13 @@ class EffectEngine:
             return None
         return self._stop(EffectUnknown(f"effect {effect.key} {what} and may have happened"))
 
-    async def _taken_over(self, effect: _Effect, row: EffectRow) -> bool:
+    async def _taken_over(self, effect: Wish, row: EffectRow) -> bool:
         """Whether an intent of another attempt is ours to reconcile now. Raises `EffectUnknown`: never, by policy."""
         if effect.policy is not Policy.RECONCILE:
             raise self._stop(EffectUnknown(f"effect {effect.key} was begun by attempt {row.attempt} and has no result"))
         return await self._ledger.take_over(row)
 
-    async def _ask_outside(self, effect: _Effect) -> Any:
+    async def _ask_outside(self, effect: Wish) -> Any:
         """Reconciles an intent of ours whose call may have happened."""
         assert effect.reconcile is not None
         self._unsure.add(effect.key)
@@ -205,20 +195,21 @@ class EffectEngine:
                 value = await self._outside(effect, effect.reconcile, effect.args)
             except NotPerformed:
                 self._unsure.discard(effect.key)
+                self._called.add(effect.key)
                 return await self._from_intent(effect)
             return await self._keep(effect, value)
 
-    async def _outside(self, effect: _Effect, function: Function, args: tuple[Any, ...]) -> Any:
+    async def _outside(self, effect: Wish, function: Function, args: tuple[Any, ...]) -> Any:
         derived_key = idempotency_key(self._lease.job.id, effect.key)
         return await self._caller.call(effect.key, function, args, derived_key)
 
-    async def _keep(self, effect: _Effect, value: object) -> Any:
+    async def _keep(self, effect: Wish, value: object) -> Any:
         text, read = self._recordable(effect, value)
         await self._ledger.record(effect.key, text)
         self._unsure.discard(effect.key)
         return read
 
-    def _recordable(self, effect: _Effect, value: object) -> tuple[str, Any]:
+    def _recordable(self, effect: Wish, value: object) -> tuple[str, Any]:
         try:
             text, read = encode(effect.adapter, value)
         except (JsonRefused, ValidationError) as error:
@@ -230,14 +221,14 @@ class EffectEngine:
             )
         return text, read
 
-    def _read(self, effect: _Effect, row: EffectRow) -> Any:
+    def _read(self, effect: Wish, row: EffectRow) -> Any:
         assert row.result is not None
         try:
             return decode(effect.adapter, row.result)
         except ValidationError as error:
             raise Permanent(f"effect {effect.key} is on record as another type: {text_of(error)}") from error
 
-    def _row(self, effect: _Effect, answer: IntentAnswer) -> EffectRow:
+    def _row(self, effect: Wish, answer: IntentAnswer) -> EffectRow:
         """What is on record. Raises `LeaseLost`, and `EffectMismatch` for other arguments."""
         if answer.grant is Grant.FENCED:
             raise LeaseLost("the lease is gone")
@@ -248,7 +239,7 @@ class EffectEngine:
 
     async def _wished(
         self, key: str, function: Function, args: tuple[Any, ...], policy: Policy, reconcile: Function | None
-    ) -> _Effect:
+    ) -> Wish:
         if not 0 < len(key) <= KEY_CHARS_MAX or not key.isprintable():
             raise Permanent(f"an effect's key has 1 to {KEY_CHARS_MAX} printable characters")
         await self._may_begin()
@@ -256,7 +247,7 @@ class EffectEngine:
             digest = fingerprint(args)
         except NotRecordable as error:
             raise self._stop(NotRecordable(f"effect {key}: {error}")) from error
-        return _Effect(key, function, args, policy, reconcile, digest, adapter_of(returned_type(function)))
+        return Wish(key, function, args, policy, reconcile, digest, adapter_of(returned_type(function)))
 
     async def _may_begin(self) -> None:
         if self.fatal is not None:
@@ -268,7 +259,7 @@ class EffectEngine:
             await asyncio.get_running_loop().create_future()
 
     @asynccontextmanager
-    async def _turn(self, effect: _Effect) -> AsyncIterator[None]:
+    async def _turn(self, effect: Wish) -> AsyncIterator[None]:
         """One at a time for each key, so that two concurrent calls of one key perform it once."""
         async with self._turns.setdefault(effect.key, asyncio.Lock()):
             await self._may_begin()

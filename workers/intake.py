@@ -12,7 +12,7 @@ from uuid import UUID
 
 from app.domain.errors import DatabaseAway
 from app.domain.leased import LeasedJob
-from app.domain.outcomes import Outcome, Release
+from app.domain.outcomes import Gone, Outcome, Release
 from app.store.leases import Claimed, Leases
 from app.telemetry import bind_job, frames, log
 from app.transport.base import Delivery
@@ -109,6 +109,12 @@ class Intake:
         self._runs.add(run)
         self.started += 1
         run.task = asyncio.create_task(self._run(run))
+        run.task.add_done_callback(lambda _: self._end_unbegun(run))
+
+    def _end_unbegun(self, run: Run) -> None:
+        """A task that is cancelled before its first step runs none of its code, and would keep its slot for ever."""
+        if not run.ending:
+            self._finisher.put(run, Gone() if run.lost.is_set() else Release("shutdown"))
 
     async def _run(self, run: Run) -> None:
         bind_job(run.job.id, run.job.attempt)

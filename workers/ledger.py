@@ -19,8 +19,10 @@ __all__ = ["EffectRow", "Grant", "IntentAnswer", "Ledger"]
 class Ledger(Protocol):
     """The effects of jobs, guarded by their leases. Every method may raise `DatabaseAway`."""
 
-    async def intent(self, job_id: UUID, attempt: int, key: str, policy: Policy, args_digest: bytes) -> IntentAnswer:
-        """Commits the intent to call, before the call."""
+    async def intent(
+        self, job_id: UUID, attempt: int, key: str, policy: Policy, args_digest: bytes, *, again: bool = False
+    ) -> IntentAnswer:
+        """Commits the intent to call, before the call. `again`: this attempt has called before, and it counts."""
         ...
 
     async def record(self, job_id: UUID, attempt: int, key: str, result: str) -> bool:

@@ -20,13 +20,15 @@ class MemoryLedger:
         self.held: int | None = None
         self.rows: dict[tuple[UUID, str], EffectRow] = {}
 
-    async def intent(self, job_id: UUID, attempt: int, key: str, policy: Policy, args_digest: bytes) -> IntentAnswer:
+    async def intent(
+        self, job_id: UUID, attempt: int, key: str, policy: Policy, args_digest: bytes, *, again: bool = False
+    ) -> IntentAnswer:
         if attempt != self.held:
             return FENCED
         row = self.rows.get((job_id, key))
         if row is not None and not _grantable(row, attempt, policy, args_digest):
             return IntentAnswer(Grant.REFUSED, row)
-        calls = 1 if row is None else row.calls + ((row.attempt, row.state) != (attempt, EffectState.INTENT))
+        calls = 1 if row is None else row.calls + (again or (row.attempt, row.state) != (attempt, EffectState.INTENT))
         self.rows[job_id, key] = EffectRow(key, attempt, policy, args_digest, EffectState.INTENT, None, calls)
         return IntentAnswer(Grant.GRANTED)
 

@@ -28,6 +28,7 @@ class _Intent:
     key: str
     policy: Policy
     args_digest: bytes
+    again: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +48,12 @@ class Effects:
         self._intents: Coalescer[_Intent, IntentAnswer] = Coalescer(self._intend, batch_max=BATCH_MAX)
         self._results: Coalescer[_Result, bool] = Coalescer(self._record, batch_max=BATCH_MAX)
 
-    async def intent(self, job_id: UUID, attempt: int, key: str, policy: Policy, args_digest: bytes) -> IntentAnswer:
+    async def intent(
+        self, job_id: UUID, attempt: int, key: str, policy: Policy, args_digest: bytes, *, again: bool = False
+    ) -> IntentAnswer:
         """Commits the intent to call, before the call."""
         while True:
-            answer = await self._intents.submit(_Intent(job_id, attempt, key, policy, args_digest))
+            answer = await self._intents.submit(_Intent(job_id, attempt, key, policy, args_digest, again))
             if answer.grant is not Grant.REFUSED or answer.row is not None:
                 return answer
             # Refused by a row younger than the statement's snapshot: the next one sees it.
@@ -110,6 +113,7 @@ class Effects:
             [wish.key for wish in batch],
             [wish.policy for wish in batch],
             [wish.args_digest for wish in batch],
+            [wish.again for wish in batch],
         )
         answers: list[IntentAnswer | Exception] = [FENCED] * len(wishes)
         for nth, row in zip(order, rows, strict=True):

@@ -12,6 +12,7 @@ import pytest
 from app.domain.errors import EffectMismatch, EffectUnknown, LeaseLost
 from app.domain.leased import LeasedJob
 from app.domain.outcomes import Release
+from app.domain.states import Policy
 from app.settings import Settings
 from app.store.database import Database
 from app.store.effects import Effects
@@ -179,3 +180,21 @@ async def test_a_transaction_commits_its_work_with_its_record_or_neither(desk: D
     assert await ctx.transact("book", book, 7) == 7
     assert await (await desk.again()).transact("book", book, 7) == 7
     assert await bookings() == 1
+
+
+async def test_every_call_is_counted_also_within_one_attempt(desk: Desk) -> None:
+    ctx = await desk.begin()
+    for _ in range(2):
+        with pytest.raises(TimeoutError):
+            await ctx.effect("mail", desk.fail, "hi")
+    await ctx.effect("mail", desk.send, "hi")
+
+    assert len(desk.calls) == (await desk.on_record("mail"))["calls"] == 3
+
+
+async def test_an_intent_sent_twice_because_its_answer_was_lost_counts_one_call(desk: Desk) -> None:
+    await desk.begin()
+    for _ in range(2):
+        await desk.effects.intent(desk.job.id, desk.job.attempt, "mail", Policy.REPEATABLE, b"digest")
+
+    assert (await desk.on_record("mail"))["calls"] == 1

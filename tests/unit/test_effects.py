@@ -214,8 +214,10 @@ class Flickering(MemoryLedger):
         super().__init__()
         self.lost: set[tuple[str, int]] = set()
 
-    async def intent(self, job_id: UUID, attempt: int, key: str, policy: Policy, args_digest: bytes) -> IntentAnswer:
-        answer = await super().intent(job_id, attempt, key, policy, args_digest)
+    async def intent(
+        self, job_id: UUID, attempt: int, key: str, policy: Policy, args_digest: bytes, *, again: bool = False
+    ) -> IntentAnswer:
+        answer = await super().intent(job_id, attempt, key, policy, args_digest, again=again)
         self._lose("intent", attempt)
         return answer
 
