@@ -51,7 +51,9 @@ dev: setup ## API, relay, workers, PostgreSQL and Redis on this machine, in DATA
 	$(BIN)/outlast dev --data $(DATA)
 
 .PHONY: bench
-bench: setup ## A large history, and how fast each list page answers on it
+bench: setup ## Jobs a second, seconds until a job runs again, list pages over a million jobs
+	$(BIN)/python -m bench.end_to_end
+	$(BIN)/python -m bench.recovery
 	$(BIN)/python -m bench.read_pages
 
 .PHONY: clean
