@@ -198,3 +198,19 @@ async def test_an_intent_sent_twice_because_its_answer_was_lost_counts_one_call(
         await desk.effects.intent(desk.job.id, desk.job.attempt, "mail", Policy.REPEATABLE, b"digest")
 
     assert (await desk.on_record("mail"))["calls"] == 1
+
+
+async def test_a_result_that_comes_after_the_lease_is_gone_is_not_recorded(desk: Desk, world: World) -> None:
+    """The intent is still the late attempt's own: only the lease tells that its word no longer counts."""
+    await desk.begin()
+    late = desk.job
+    await desk.effects.intent(late.id, late.attempt, "mail", Policy.AT_MOST_ONCE, b"digest")
+    assert await desk.effects.record(late.id, late.attempt, "mail", "1")
+    await world.execute("UPDATE effects SET state = 'intent', result = NULL")
+
+    await desk.taken_away(world)
+
+    assert not await desk.effects.record(late.id, late.attempt, "mail", "2")
+    assert not await desk.effects.clear(late.id, late.attempt, "mail")
+    row = await desk.on_record("mail")
+    assert (row["state"], row["result"], row["attempt"]) == ("intent", None, late.attempt)
