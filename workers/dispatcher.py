@@ -24,6 +24,7 @@ FULL_SCAN_SECONDS = 0.05
 FULL_SCAN_SHARE = 20  # a scan of everything takes at most a twentieth of the time
 SCAN_SECONDS = 0.025
 LOOK_SECONDS = 1.0
+STREAMS_SECONDS = 30.0
 UNATTENDED_MAX = 20
 READ_MAX = 20_000
 
@@ -48,8 +49,7 @@ class Dispatcher:
         self._mender = Mender(settings, publisher, upkeep)
         self._clock = clock
         self._lanes: dict[str, Lane] = {}
-        self._found_streams = False
-        self._fleet_at = self._full_at = float("-inf")
+        self._fleet_at = self._streams_at = self._full_at = float("-inf")
 
     def look_again(self) -> None:
         """Something old became due: the next pass reads everything."""
@@ -88,12 +88,18 @@ class Dispatcher:
             lane.serve(readers.get(lane.queue, ()))
 
     async def _find_streams(self) -> None:
-        """A new leader starts from what the streams hold, so a change of leader repeats nothing."""
-        if self._found_streams:
+        """Meets the streams it does not know, first of all as a new leader, and has them checked at once.
+
+        A leader starts from what the streams hold, so a change of leader repeats nothing.
+        """
+        now = self._clock()
+        if now - self._streams_at < STREAMS_SECONDS:
             return
         for queue in await self._publisher.queues():
-            await self._learn(self._lane(queue))
-        self._found_streams = True
+            if queue not in self._lanes or self._streams_at == float("-inf"):
+                await self._learn(self._lane(queue))
+                self._mender.hurry()
+        self._streams_at = now
 
     async def _scan(self) -> None:
         now = self._clock()
@@ -142,9 +148,9 @@ class Dispatcher:
 
     async def _learn(self, lane: Lane) -> None:
         entries = await self._publisher.read_all(lane.queue, READ_MAX)
-        known = len(lane.memory)
-        lane.learn(entries, self._clock())
-        log.info("stream_read", queue=lane.queue, entries=len(entries), known=known)
+        lost = lane.learn(entries, self._clock())
+        if lost:
+            log.info("stream_read_anew", queue=lane.queue, gone=lost, entries=len(entries))
 
     def _lane(self, queue: str) -> Lane:
         lane = self._lanes.get(queue)

@@ -113,11 +113,15 @@ class Lane:
             raise BrokerAway(f"refused: {answer.refused}")
         return moved
 
-    def learn(self, entries: Iterable[Delivery], now: float) -> None:
-        """The stream holds exactly these entries. What was read to be published may be among them."""
-        self.memory.learn(entries, now)
+    def learn(self, entries: Iterable[Delivery], now: float) -> int:
+        """The stream holds exactly these entries; how many are gone without having been seen to leave.
+
+        What was read to be published may be among them.
+        """
+        lost = self.memory.learn(entries, now)
         self._buffer.clear()
         self._length = len(self.memory)
+        return lost
 
     def forget(self, receipts: Sequence[str]) -> None:
         """These entries were taken out unhandled; the rows are read and published again at once."""

@@ -24,6 +24,10 @@ class Mender:
         self._upkeep = upkeep
         self._consumers_at = self._check_at = float("-inf")
 
+    def hurry(self) -> None:
+        """The next pass checks every lane."""
+        self._check_at = float("-inf")
+
     async def run_once(self, lanes: Collection[Lane], now: float) -> None:
         """Mends what is due by the monotonic time `now`. Raises `BrokerAway`."""
         check = now - self._check_at >= self._republish_seconds
@@ -62,3 +66,5 @@ class Mender:
             lane.forget(unowned)
             log.warning("unowned_entries_removed", queue=lane.queue, entries=len(unowned))
         lane.memory.purge(now)
+        if lane.idle and await self._publisher.drop_unused(lane.queue):
+            log.debug("stream_dropped", queue=lane.queue)

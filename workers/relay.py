@@ -123,7 +123,7 @@ class Relay:
     async def _dispatch(self, leadership: Leadership) -> None:
         if self._publisher is None:
             while True:
-                await leadership.queues()
+                await leadership.hold()
                 await asyncio.sleep(ELECTION_SECONDS)
         self._dispatcher = Dispatcher(self._settings, leadership, self._publisher, self._fleet, self._upkeep)
         moved_at, pause = float("-inf"), 0.0
@@ -136,6 +136,7 @@ class Relay:
                 await self._rest(self._dispatcher, hot=time.monotonic() - moved_at < HOT_SECONDS)
             except BrokerAway as error:
                 self._see_broker(error)
+                await leadership.hold()
                 pause = min(BROKER_AGAIN_SECONDS_MAX, max(0.1, pause * 2))
                 await asyncio.sleep(pause * random.uniform(0.5, 1))
 

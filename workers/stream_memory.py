@@ -65,8 +65,8 @@ class StreamMemory:
             )
             self._live[fence] = _Sent(receipt, place(receipt), interval, now + interval)
 
-    def learn(self, entries: Iterable[Delivery], now: float) -> None:
-        """The stream was read: it holds exactly these. What we thought live and is not among them was lost."""
+    def learn(self, entries: Iterable[Delivery], now: float) -> int:
+        """The stream was read: it holds exactly these. How many we thought live and are not among them."""
         known = self._live
         self._live = {}
         for entry in entries:
@@ -75,6 +75,7 @@ class StreamMemory:
             interval = before.interval_seconds if before is not None else self._republish_seconds
             again_at = before.again_at if before is not None else now + interval
             self._live[fence] = _Sent(entry.receipt, place(entry.receipt), interval, again_at)
+        return sum(fence not in self._live for fence in known)
 
     def departed(self, oldest: str | None) -> int:
         """Everything before the stream's oldest entry, or everything, is gone; how many rest now."""

@@ -13,6 +13,7 @@ from app.store.database import Database, Session, away_named, connect, sql
 
 LEADER_LOCK_CLASS = 7237
 PRIORITIES = 10
+IDLE_SECONDS_LEAST = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +42,27 @@ class Leadership:
         self._session = session
 
     @classmethod
-    async def open(cls, settings: Settings) -> Self:
-        """A session that does not lead yet. Raises `DatabaseAway`."""
+    async def open(cls, settings: Settings, *, idle_seconds_max: float | None = None) -> Self:
+        """A session that does not lead yet, and that the server ends when it is idle for so long.
+
+        That is `LEASE_SECONDS` unless said otherwise, but no less than a pass may wait for the broker.
+        Raises `DatabaseAway`.
+        """
+        idle_seconds = idle_seconds_max or max(settings.lease_seconds, IDLE_SECONDS_LEAST)
         session = await connect(settings, "relay leader")
         async with away_named():
-            await session.fetch(sql("relay_plan"))
+            await session.fetch(sql("relay_plan"), str(round(idle_seconds * 1_000)))
         return cls(session)
 
     async def try_lead(self) -> bool:
         """Whether this session leads now; it does so until it ends. Raises `DatabaseAway`."""
         async with away_named():
             return await self._session.fetchval(sql("relay_lead"), LEADER_LOCK_CLASS)
+
+    async def hold(self) -> None:
+        """Shows that the leader is at work although it has nothing to scan. Raises `DatabaseAway`."""
+        async with away_named():
+            await self._session.fetch(sql("relay_hold"))
 
     async def scan(self, looks: Sequence[Look]) -> dict[str, list[Waiting]]:
         """The rows that are due, first priority first, by queue. Raises `DatabaseAway`."""

@@ -143,6 +143,10 @@ class Publisher(Protocol):
         """Deletes entries that were delivered and are pending for nobody; their receipts."""
         ...
 
+    async def drop_unused(self, queue: str) -> bool:
+        """Forgets a queue that holds nothing and has no consumers; whether it did."""
+        ...
+
     async def inspect(self, queue: str, limit: int) -> list[Entry]:
         """The entries of a queue with where they stand, oldest first, up to `limit`."""
         ...

@@ -99,6 +99,12 @@ class RedisPublisher:
     async def sweep_unowned(self, queue: str) -> list[str]:
         return [entry.receipt async for entry in self._entries(queue, sweep=True) if entry.state is EntryState.UNOWNED]
 
+    async def drop_unused(self, queue: str) -> bool:
+        dropped = await self._client.script("drop_unused", [keys.stream(queue)], [])
+        if dropped:
+            self._last.pop(queue, None)
+        return bool(dropped)
+
     async def inspect(self, queue: str, limit: int) -> list[Entry]:
         found: list[Entry] = []
         async for entry in self._entries(queue, sweep=False):

@@ -22,6 +22,7 @@ from workers.dev.redis import Redis
 
 HANDLERS = ["tests.handlers.arithmetic"]
 KIND = "test.double"
+HEARD_SECONDS = 2.0  # processes that a test killed are not counted for longer
 
 
 class Plant:
@@ -75,7 +76,7 @@ class Plant:
     async def _live(self) -> list[Live]:
         db = await Database.open(self.stack.settings, "test")
         try:
-            return await Fleet(db).live(self.stack.settings.lease_seconds)
+            return await Fleet(db).live(HEARD_SECONDS)
         finally:
             await db.close()
 
@@ -179,7 +180,7 @@ def test_sessions_that_are_cut_again_and_again_stop_nothing(plant: Plant) -> Non
 
 def test_a_relay_that_is_told_to_stop_leaves_with_a_word(plant: Plant) -> None:
     assert [relay.stop() for relay in plant.relays] == [0] * len(plant.relays)
-    assert not any(one.role == "relay" and one.leader for one in plant.live())
+    assert not any(one.role == "relay" for one in plant.live())
     plant.relays.clear()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from itertools import pairwise
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -112,3 +112,11 @@ class TestLoss:
         assert [one.job_id for one in entries] == ids
         assert not {one.receipt for one in entries} & set(old)
         assert await scene.publisher.consumers(QUEUE) == []
+
+    async def test_what_nobody_serves_any_more_is_tidied_up(self, scene: Scene) -> None:
+        stranger = keys.stream("gone")
+        await scene.raw("XADD", stranger, "*", "x", "y")
+        await scene.raw("XGROUP", "CREATE", stranger, keys.GROUP, "0", "MKSTREAM")
+        await scene.raw("XREADGROUP", "GROUP", keys.GROUP, str(uuid4()), "STREAMS", stranger, ">")
+        await scene.passes(3, seconds=scene.settings.republish_seconds)
+        assert await scene.raw("EXISTS", stranger) == 0

@@ -185,6 +185,22 @@ class TestLeading:
             await scene.passes(1)
         standby.close()
 
+    async def test_a_frozen_leader_is_replaced(self, scene: Scene, settings: Settings) -> None:
+        scene.leadership.close()
+        frozen = await Leadership.open(settings, idle_seconds_max=0.2)
+        standby = await Leadership.open(settings)
+        async with asyncio.timeout(5):
+            while not await frozen.try_lead():
+                await asyncio.sleep(0.01)
+            for _ in range(10):
+                await frozen.hold()
+                assert not await standby.try_lead()
+            while not await standby.try_lead():
+                await asyncio.sleep(0.01)
+        with pytest.raises(DatabaseAway):
+            await frozen.hold()
+        standby.close()
+
     async def test_a_broker_that_refuses_is_away_and_nothing_is_lost_by_it(self, scene: Scene) -> None:
         await scene.worker(10)
         ids = await scene.submit(10)

@@ -1,0 +1,2 @@
+-- Keeps the leader's session from being idle while there is nothing to scan.
+SELECT true
