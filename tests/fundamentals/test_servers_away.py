@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from workers.dev.postgres import Postgres
 from workers.dev.redis import Redis
 
 SLOTS = scaled(30, 60)
+AWAY_SECONDS = scaled(3, 20)
 RUNNING = 2 * SLOTS
 JOBS = 2 * RUNNING + 40
 
@@ -38,6 +40,15 @@ class Owned:
     def submit(self, count: int) -> list[str]:
         plan = {"journal": str(self.journal), "steps": ["one"], "hold": ["one"]}
         return self.client.submit_all("test.steps", [plan] * count)
+
+    def submit_for(self, seconds: float) -> list[str]:
+        """A job every fifth of a second, for so long."""
+        ids: list[str] = []
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            ids += self.submit(1)
+            time.sleep(0.2)
+        return ids
 
     def until_full(self) -> None:
         """Waits until every slot runs and as many entries are published and unread."""
@@ -86,10 +97,9 @@ def test_a_flushed_and_then_stopped_and_empty_redis_loses_nothing(owned: Owned) 
     wait_until(lambda: streams(owned) > 0, 10, what="the stream published anew")
 
     owned.redis.stop()
-    ids += owned.submit(20)
     owned.go_on()
-    away_seconds = scaled(4, 20)
-    during = owned.client.wait_for(ids[-1], "done", seconds=away_seconds + 30)
+    ids += owned.submit_for(AWAY_SECONDS)
+    during = owned.client.wait_for(ids[-1], "done", seconds=30)
     assert during["attempt"] == 1, "straight from PostgreSQL while Redis is away"
     owned.redis.start()
     ids += owned.submit(20)
