@@ -10,7 +10,7 @@ from tests.client import journal_of
 from tests.fundamentals.conftest import Running
 from tests.fundamentals.scale import scaled
 
-NEIGHBOURS = 20
+NEIGHBOURS = scaled(6, 20)
 
 
 async def test_a_job_that_kills_its_worker_is_dead_after_three_starts_and_its_neighbours_live(
