@@ -49,11 +49,12 @@ class Dispatcher:
         self._mender = Mender(settings, publisher, upkeep)
         self._clock = clock
         self._lanes: dict[str, Lane] = {}
-        self._fleet_at = self._streams_at = self._full_at = float("-inf")
+        self._fleet_at = self._streams_at = self._full_at = self._full_ended_at = float("-inf")
+        self._full_seconds = 0.0
 
     def look_again(self) -> None:
-        """Something old became due: the next pass reads everything."""
-        self._full_at = float("-inf")
+        """Something old became due: everything is read next, unless such reading takes half of the time already."""
+        self._full_at = min(self._full_at, self._full_ended_at + self._full_seconds)
 
     def patience(self) -> float:
         """Seconds until a stream may need more."""
@@ -112,8 +113,9 @@ class Dispatcher:
             lanes = [lane for lane in self._lanes.values() if lane.needs_rows(now, SCAN_SECONDS)]
         await self._read(lanes, now, full=full)
         if full:
-            ended = self._clock()
-            self._full_at = ended + max(FULL_SCAN_SECONDS, (ended - now) * FULL_SCAN_SHARE)
+            self._full_ended_at = self._clock()
+            self._full_seconds = self._full_ended_at - now
+            self._full_at = self._full_ended_at + max(FULL_SCAN_SECONDS, self._full_seconds * FULL_SCAN_SHARE)
 
     async def _read(self, lanes: Sequence[Lane], now: float, *, full: bool = False) -> None:
         if not lanes:

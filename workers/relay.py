@@ -38,6 +38,7 @@ EXIT_COUNTED_OUT = 1
 ELECTION_SECONDS = 0.25
 HOT_SECONDS = 1.0
 HOT_PAUSE_SECONDS = 0.003
+PAUSE_SECONDS_MIN = 0.001
 HOT_PAUSE_SECONDS_MAX = 0.025
 IDLE_PAUSE_SECONDS = 0.05
 BROKER_AGAIN_SECONDS_MAX = 1.0
@@ -141,8 +142,13 @@ class Relay:
                 await asyncio.sleep(pause * random.uniform(0.5, 1))
 
     async def _rest(self, dispatcher: Dispatcher, *, hot: bool) -> None:
-        if hot:
-            await asyncio.sleep(min(HOT_PAUSE_SECONDS_MAX, max(HOT_PAUSE_SECONDS, dispatcher.patience())))
+        """Until there may be something to do: streams that will not run dry soon need no ring answered."""
+        patience = dispatcher.patience()
+        if hot and patience > HOT_PAUSE_SECONDS:
+            await asyncio.sleep(min(patience, HOT_PAUSE_SECONDS_MAX))
+        elif hot:
+            await asyncio.sleep(PAUSE_SECONDS_MIN)
+            await self._doorbell.wait(HOT_PAUSE_SECONDS - PAUSE_SECONDS_MIN)
         else:
             await self._doorbell.wait(IDLE_PAUSE_SECONDS)
 
