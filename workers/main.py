@@ -21,6 +21,8 @@ Handlers = Annotated[
     list[str] | None, typer.Option("--handlers", help="Module that defines handlers; may be given again.")
 ]
 
+EXAMPLE = "workers.handlers.ticket_triage"
+
 cli = typer.Typer(
     name="outlast",
     help="Jobs that outlast their workers.",
@@ -37,11 +39,11 @@ def dev(
     workers: Annotated[int, typer.Option(min=0, help="Worker supervisors to run.")] = 1,
     handlers: Handlers = None,
 ) -> None:
-    """Run all of it on this machine, with PostgreSQL and Redis embedded."""
+    """Run all of it on this machine, with PostgreSQL and Redis embedded; without handlers, the example's."""
     from workers.dev import command
 
     settings = read_settings()
-    modules = handlers or settings.handler_modules
+    modules = handlers or settings.handler_modules or [EXAMPLE]
     raise typer.Exit(command.run(settings, port=port, data=data, workers=workers, handlers=modules))
 
 
@@ -75,6 +77,8 @@ def worker(
     """Run jobs: a supervisor with child processes."""
     from workers import supervisor
 
+    if not (handlers or read_settings().handler_modules):
+        raise typer.BadParameter("a worker needs handlers: --handlers MODULE, or OUTLAST_HANDLERS")
     _export("HANDLERS", ",".join(handlers) if handlers else None)
     _export("QUEUES", queues)
     _export("WORKER_CONCURRENCY", concurrency)

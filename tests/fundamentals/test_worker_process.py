@@ -49,6 +49,14 @@ def test_handlers_that_cannot_be_loaded_are_a_usage_error(tmp_path: Path) -> Non
         assert "tests.handlers.missing" in worker.stderr
 
 
+def test_a_worker_without_handlers_is_a_usage_error(tmp_path: Path) -> None:
+    with Stack(nowhere(), tmp_path) as stack:
+        worker = stack.worker([])
+
+        assert worker.wait(30) == 2
+        assert "--handlers" in worker.stderr
+
+
 async def test_a_stopped_worker_lets_its_jobs_finish_and_charges_nothing(
     running: Running, db: Database, tmp_path: Path
 ) -> None:
