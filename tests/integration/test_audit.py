@@ -13,9 +13,11 @@ from app.settings import Settings
 from app.store.audit import conservation, run_checks
 from app.store.fleet import Fleet
 from app.store.leases import Ended
+from app.store.operations import retry_if_in_budget
 from app.transport import keys
 from app.transport.connect import publisher, subscriber
 from app.usecases.cancel import cancel
+from tests.integration.each_state import lose
 from tests.integration.raw_redis import RawRedis
 from tests.integration.world import World
 from workers.audit import broker_findings
@@ -88,6 +90,15 @@ async def test_each_invariant_is_checked(world: World, check: str, breaking: str
     await world.die()
     await world.execute(breaking)
     assert check in {name for name, _ in await found(world)}
+
+
+async def test_a_callers_retry_after_the_last_crash_is_charged_on_top(world: World) -> None:
+    [job_id] = await world.submit()
+    for start in range(world.settings.max_crashes):
+        await world.execute("UPDATE outbox SET due_at = now()")
+        await lose(world, "default", [job_id], solo=start == world.settings.max_crashes - 1)
+    assert await retry_if_in_budget(world.db, job_id, None, "ann", world.settings.max_crashes) == "default"
+    assert await found(world) == []
 
 
 async def test_an_audit_beside_moving_jobs_finds_nothing(world: World) -> None:
