@@ -185,7 +185,7 @@ async def rescue_overdue(connection: asyncpg.Connection, settings: Settings) -> 
     """Takes back attempts that ran far past their time although their worker lives. Raises `DatabaseAway`."""
     async with away_named():
         rows = await connection.fetch(
-            sql("rescue_overdue"), settings.backoff_base_seconds, settings.backoff_cap_seconds
+            sql("rescue_overdue"), settings.backoff_base_seconds, settings.backoff_cap_seconds, settings.max_crashes
         )
     return _rescued(rows)
 

@@ -82,6 +82,7 @@ class Leases:
             [one.outcome.end for one in ended],
             [_error(one.outcome.failure) for one in ended],
             [one.outcome.charged for one in ended],
+            self._settings.max_crashes,
         )
         return _moved(rows)
 

@@ -209,3 +209,14 @@ async def test_an_attempts_time_is_cut_by_the_deadline(world: World) -> None:
     assert (by_id[free].run_seconds, by_id[free].deadline_binds) == (60, False)
     assert 9 < by_id[bound].run_seconds <= 10
     assert by_id[bound].deadline_binds
+
+
+async def test_a_last_start_that_fails_and_is_tried_again_stays_alone(world: World) -> None:
+    """Beside others it would lose the last crash it has to a neighbour that kills their worker."""
+    first, last = await world.run(2)
+    await world.execute("UPDATE leases SET crashes = $1 WHERE job_id = $2", world.settings.max_crashes - 1, last.id)
+
+    await retry(world, [(first.id, first.attempt), (last.id, last.attempt)])
+
+    rows = [await world.row("outbox", job.id) for job in (first, last)]
+    assert [row["solo"] for row in rows if row is not None] == [False, True]

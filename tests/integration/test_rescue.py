@@ -170,6 +170,21 @@ async def test_a_claim_in_flight_does_not_escape_the_rescue(world: World, settin
     assert await conservation(world.db) == []
 
 
+async def test_a_lease_that_an_open_transaction_holds_keeps_no_other_job_from_its_rescue(
+    world: World, watch: Watch
+) -> None:
+    held, free = await world.run(2)
+    await fleet.Fleet(world.db).leave(world.worker_id, "killed by signal 9")
+
+    async with world.db.transaction() as frozen:
+        await frozen.fetch("SELECT FROM leases WHERE job_id = $1 FOR SHARE", held.id)
+        assert [one.job_id for one in await watch.rescuer.run_once()] == [free.id]
+        assert await watch.rescuer.run_once() == []
+
+    assert [one.job_id for one in await watch.rescuer.run_once()] == [held.id]
+    assert await conservation(world.db) == []
+
+
 async def lease_by_hand(connection: asyncpg.Connection, world: World) -> None:
     await connection.execute(
         "WITH moved AS (DELETE FROM outbox RETURNING *) "
@@ -210,6 +225,21 @@ async def test_a_job_whose_last_start_crashes_is_dead_and_says_so(
     assert dead is not None
     assert (dead["reason"], dead["crashes"]) == ("crashes_exhausted", settings.max_crashes)
     assert "killed by signal 9" in dead["error"]
+
+
+async def test_a_last_start_that_ran_far_past_its_time_is_alone_again(
+    world: World, watch: Watch, settings: Settings
+) -> None:
+    [job] = await world.run()
+    await world.execute(
+        "UPDATE leases SET run_until = now() - interval '1 second', crashes = $1", settings.max_crashes - 1
+    )
+
+    await watch.rescuer.run_once()
+
+    row = await world.row("outbox", job.id)
+    assert row is not None
+    assert row["solo"]
 
 
 async def test_an_attempt_that_ran_far_past_its_time_is_taken_from_a_living_worker(

@@ -1,6 +1,8 @@
 -- $1 worker ids, $2 the heartbeat_at each was observed with, $3 whether its lock must be free, $4 me,
 -- $5 crash budget, $6 back-off base and $7 cap in seconds, $8 lock class.
 -- Runs in the transaction that locked the suspects, after it, so that its snapshot shows every claim.
+-- A lease that an open transaction of the dead holds is left for the next look, and its worker is not settled until
+-- then: waiting for it here would keep every other job from its rescue.
 -- -> the jobs taken back, with the queue and where they went
 WITH suspects AS MATERIALIZED (
   SELECT w.id, w.lock_key, w.left_cause, s.need_lock
@@ -10,12 +12,14 @@ WITH suspects AS MATERIALIZED (
   SELECT id, coalesce(left_cause, 'fell silent') AS cause
   FROM suspects
   WHERE NOT need_lock OR pg_try_advisory_xact_lock($8, lock_key)
-), settled AS (
-  UPDATE workers w SET settled_at = heartbeat_at FROM dead d WHERE w.id = d.id
 ), held AS MATERIALIZED (
   SELECT l.*, d.cause, l.crashes + 1 AS crashes_now
   FROM leases l JOIN dead d ON d.id = l.worker_id
-  ORDER BY l.job_id FOR UPDATE OF l
+  ORDER BY l.job_id FOR UPDATE OF l SKIP LOCKED
+), settled AS (
+  UPDATE workers w SET settled_at = heartbeat_at FROM dead d
+  WHERE w.id = d.id AND NOT EXISTS (
+    SELECT FROM leases l WHERE l.worker_id = d.id AND l.job_id NOT IN (SELECT job_id FROM held))
 ), taken AS (
   DELETE FROM leases l USING held h WHERE l.job_id = h.job_id AND l.attempt = h.attempt RETURNING h.*
 ), ended AS (

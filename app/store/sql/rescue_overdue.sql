@@ -1,5 +1,5 @@
--- $1 back-off base, $2 cap in seconds. Leases whose attempt ran far past its time although the worker lives:
--- a wedged process. As a retry that timed out.
+-- $1 back-off base, $2 cap in seconds, $3 crash budget.
+-- Leases whose attempt ran far past its time although the worker lives: a wedged process. As a retry that timed out.
 WITH held AS MATERIALIZED (
   SELECT l.*, (l.deadline IS NOT NULL AND l.deadline <= now()) AS late, l.retries >= l.max_retries AS spent
   FROM leases l WHERE l.run_until < now()
@@ -24,7 +24,7 @@ WITH held AS MATERIALIZED (
     attempt, retries, max_retries, crashes, releases)
   SELECT job_id, tenant, kind, queue, priority,
     now() + make_interval(secs => random() * least($2::float8, $1::float8 * 2 ^ retries)), true,
-    false, deadline, timeout_seconds, attempt, retries + 1, max_retries, crashes, releases
+    crashes + 1 >= $3, deadline, timeout_seconds, attempt, retries + 1, max_retries, crashes, releases
   FROM taken WHERE NOT late AND NOT spent
   RETURNING job_id, queue
 )
