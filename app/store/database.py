@@ -19,20 +19,25 @@ Connection = asyncpg.pool.PoolConnectionProxy | asyncpg.Connection
 Session = asyncpg.Connection
 
 CONNECT_SECONDS = 5.0
+IDLE_SECONDS_LEAST = 5.0
+KEEPALIVE_SECONDS = 5
 
 AWAY = (
     OSError,
     asyncio.TimeoutError,
-    asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.TooManyConnectionsError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.QueryCanceledError,
+    asyncpg.InternalClientError,
+    asyncpg.PostgresConnectionError,
+    # There, but full, stopping, failing over, or busy with somebody else: sent again, the statement may do.
+    asyncpg.InsufficientResourcesError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.PostgresSystemError,
+    asyncpg.InternalServerError,
+    asyncpg.TransactionRollbackError,
+    asyncpg.LockNotAvailableError,
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.ReadOnlySQLTransactionError,
-    asyncpg.InternalClientError,
+    asyncpg.InvalidCachedStatementError,
     # There, but not ours to use yet: no such database, not this password, not migrated.
     asyncpg.InvalidCatalogNameError,
     asyncpg.InvalidAuthorizationSpecificationError,
@@ -69,14 +74,23 @@ async def connect(settings: Settings, role: str, *, timeout_seconds: float | Non
             settings.database_url.get_secret_value(),
             timeout=CONNECT_SECONDS,
             command_timeout=timeout_seconds or settings.database_timeout_seconds,
-            server_settings=_session(role),
+            server_settings=_session(settings, role),
         )
 
 
-def _session(role: str) -> dict[str, str]:
-    # Plans are made while tables are small and kept while they grow: a sequential scan must never look cheap, and
-    # nothing here is worth compiling.
-    return {"application_name": f"outlast {role}", "enable_seqscan": "off", "jit": "off"}
+def _session(settings: Settings, role: str) -> dict[str, str]:
+    return {
+        "application_name": f"outlast {role}",
+        # Plans are made while tables are small and kept while they grow: a sequential scan must never look cheap, and
+        # nothing here is worth compiling.
+        "enable_seqscan": "off",
+        "jit": "off",
+        # A process that froze in a transaction, or a host that is gone, must not keep what it has locked.
+        "idle_in_transaction_session_timeout": str(round(max(settings.lease_seconds, IDLE_SECONDS_LEAST) * 1_000)),
+        "tcp_keepalives_idle": str(KEEPALIVE_SECONDS),
+        "tcp_keepalives_interval": str(KEEPALIVE_SECONDS),
+        "tcp_keepalives_count": "3",
+    }
 
 
 async def _keep_session(_connection: Connection) -> None:
@@ -104,7 +118,7 @@ class Database:
                 max_size=size_max or settings.database_pool_max,
                 timeout=CONNECT_SECONDS,
                 command_timeout=settings.database_timeout_seconds,
-                server_settings=_session(role),
+                server_settings=_session(settings, role),
                 reset=_keep_session,
             )
         return cls(pool)

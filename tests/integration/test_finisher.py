@@ -129,6 +129,27 @@ async def test_a_lost_connection_is_no_failure_of_the_job(desk: Desk) -> None:
     assert await desk.world.row("outcomes", run.job.id) is not None
 
 
+@pytest.mark.parametrize("condition", ["disk_full", "out_of_memory", "deadlock_detected", "io_error", "internal_error"])
+async def test_a_server_in_trouble_of_its_own_loses_no_ending(desk: Desk, condition: str) -> None:
+    [run] = await desk.deliver()
+    await desk.world.execute("CREATE SEQUENCE tries")  # it counts what is rolled back, too
+    await desk.world.execute(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('tries'); "
+        f"RAISE EXCEPTION 'not now' USING ERRCODE = '{condition}'; END $$"
+    )
+    await desk.world.execute("CREATE TRIGGER refuse BEFORE INSERT ON outcomes FOR EACH ROW EXECUTE FUNCTION refuse()")
+    desk.finisher.put(run, Done("1"))
+    writing = asyncio.create_task(desk.finisher.run_once())
+    async with desk.world.db.session() as connection:
+        while not writing.done() and not await connection.fetchval("SELECT is_called FROM tries"):
+            await asyncio.sleep(0.01)
+    await desk.world.execute("DROP TRIGGER refuse ON outcomes")
+    await writing
+
+    assert (desk.finisher.written, desk.finisher.fenced) == (1, 0)
+    assert await desk.world.row("outcomes", run.job.id) is not None
+
+
 async def test_an_ending_sent_twice_because_its_reply_was_lost_counts_as_written(desk: Desk) -> None:
     [run] = await desk.deliver()
     async with desk.world.db.transaction() as blocker:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from app.settings import Settings
-from app.store.database import Database
+from app.store.database import IDLE_SECONDS_LEAST, Database, connect
 
 
 @pytest.fixture
@@ -45,3 +45,16 @@ async def test_a_transaction_somebody_left_open_is_ended_by_the_pool(single: Dat
         await connection.execute("BEGIN")
     async with single.session() as connection:
         assert not connection.is_in_transaction()
+
+
+async def test_a_process_that_freezes_in_a_transaction_does_not_keep_what_it_locked(
+    single: Database, settings: Settings
+) -> None:
+    alone = await connect(settings, "test")
+    try:
+        async with single.session() as pooled:
+            for session in (alone, pooled):
+                ends_after = await session.fetchval("SHOW idle_in_transaction_session_timeout")
+                assert ends_after == f"{max(settings.lease_seconds, IDLE_SECONDS_LEAST):.0f}s"
+    finally:
+        await alone.close()
