@@ -6,6 +6,7 @@ Implements `workers.ledger.Ledger`.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -39,11 +40,20 @@ class _Result:
     result: str
 
 
-class Effects:
-    """The effects on record. Every method may raise `DatabaseAway`; all may be sent again."""
+class _RecordedMeanwhile(Exception):
+    """Rolls a transaction back whose effect another one has put on record."""
 
-    def __init__(self, db: Database, settings: Settings) -> None:
+
+class Effects:
+    """The effects on record. Every method may raise `DatabaseAway`; all may be sent again.
+
+    `transactions` is a pool for those of handlers, which hold a connection for as long as they like: what else a
+    worker has to write must not wait for them. It is `db` unless given.
+    """
+
+    def __init__(self, db: Database, settings: Settings, transactions: Database | None = None) -> None:
         self._db = db
+        self._transactions = transactions or db
         self._lease_seconds = settings.lease_seconds
         self._intents: Coalescer[_Intent, IntentAnswer] = Coalescer(self._intend, batch_max=BATCH_MAX)
         self._results: Coalescer[_Result, bool] = Coalescer(self._record, batch_max=BATCH_MAX)
@@ -82,7 +92,19 @@ class Effects:
         call: Callable[[Connection], Awaitable[str]],
     ) -> IntentAnswer:
         """Runs `call(connection)` and records the JSON text it returns, in one transaction: both or neither."""
-        async with self._db.transaction() as connection:
+        while True:
+            with suppress(_RecordedMeanwhile):
+                return await self._transact(job_id, attempt, key, args_digest, call)
+
+    async def _transact(
+        self,
+        job_id: UUID,
+        attempt: int,
+        key: str,
+        args_digest: bytes,
+        call: Callable[[Connection], Awaitable[str]],
+    ) -> IntentAnswer:
+        async with self._transactions.transaction() as connection:
             lease = await connection.fetchrow(sql("transact_intent"), job_id, attempt)
             if lease is None:
                 return FENCED
@@ -90,16 +112,13 @@ class Effects:
             if row is not None and row["state"] != EffectState.CLEARED:
                 return IntentAnswer(Grant.REFUSED, _effect(row))
             result = await call(connection)
-            await connection.fetchval(
-                sql("transact_record"),
-                job_id,
-                key,
-                lease["tenant"],
-                attempt,
-                lease["worker_id"],
-                args_digest,
-                result,
+            worker_id, tenant = lease["worker_id"], lease["tenant"]
+            kept = await connection.fetchval(
+                sql("transact_record"), job_id, key, tenant, attempt, worker_id, args_digest, result
             )
+            if kept is None:
+                # A transaction of ours whose answer was lost has come to its end after all: this one must not.
+                raise _RecordedMeanwhile
         recorded = EffectRow(key, attempt, Policy.REPEATABLE, args_digest, EffectState.RECORDED, result, calls=1)
         return IntentAnswer(Grant.GRANTED, recorded)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from app.domain.effects import Grant
 from app.domain.errors import EffectMismatch, EffectUnknown, LeaseLost
 from app.domain.leased import LeasedJob
 from app.domain.outcomes import Release
@@ -214,3 +215,53 @@ async def test_a_result_that_comes_after_the_lease_is_gone_is_not_recorded(desk:
     assert not await desk.effects.clear(late.id, late.attempt, "mail")
     row = await desk.on_record("mail")
     assert (row["state"], row["result"], row["attempt"]) == ("intent", None, late.attempt)
+
+
+async def test_a_transaction_sent_twice_because_its_answer_was_lost_counts_once(desk: Desk) -> None:
+    """The first goes on at the server, uncommitted, when the second begins: one of them must not commit."""
+    await desk.world.execute("CREATE TABLE bookings (amount int)")
+    await desk.begin()
+    both = asyncio.Barrier(2)
+    entered = 0
+
+    async def book(connection: Any) -> str:
+        nonlocal entered
+        entered += 1
+        if entered <= 2:
+            await both.wait()
+        await connection.execute("INSERT INTO bookings VALUES (7)")
+        return "7"
+
+    answers = await asyncio.gather(
+        *[desk.effects.transact(desk.job.id, desk.job.attempt, "book", b"digest", book) for _ in range(2)]
+    )
+
+    assert [answer.row.result for answer in answers if answer.row is not None] == ["7", "7"]
+    async with desk.world.db.session() as connection:
+        assert await connection.fetchval("SELECT count(*) FROM bookings") == 1
+
+
+async def test_transactions_of_handlers_keep_no_ending_from_being_written(
+    desk: Desk, world: World, settings: Settings
+) -> None:
+    await desk.begin()
+    transactions, rest = [await Database.open(settings, "test", size_max=1) for _ in range(2)]
+    effects, go_on, inside = Effects(rest, settings, transactions), asyncio.Event(), asyncio.Event()
+
+    async def hold(_connection: Any) -> str:
+        inside.set()
+        await go_on.wait()
+        return "1"
+
+    holding = asyncio.create_task(effects.transact(desk.job.id, desk.job.attempt, "book", b"digest", hold))
+    try:
+        await inside.wait()
+        granted = await asyncio.wait_for(
+            effects.intent(desk.job.id, desk.job.attempt, "mail", Policy.REPEATABLE, b"digest"), 3
+        )
+        assert granted.grant is Grant.GRANTED
+    finally:
+        go_on.set()
+        await holding
+        await transactions.close()
+        await rest.close()
