@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from uuid import UUID
 
-from app.domain.errors import LeaseLost
+from app.domain.errors import DatabaseAway, LeaseLost
 from app.domain.leased import LeasedJob
 from app.telemetry import log
 from app.transport.base import Delivery
@@ -57,7 +57,8 @@ class Run:
 
     async def progress(self, json_text: str) -> None:
         """Shows progress while the attempt runs; best effort."""
-        await self._show(self.job.id, self.job.attempt, json_text)
+        with suppress(DatabaseAway):
+            await self._show(self.job.id, self.job.attempt, json_text)
 
     def lose(self) -> None:
         """The job is no longer ours: the handler is cancelled, and nothing it does is written."""

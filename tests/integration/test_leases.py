@@ -13,6 +13,7 @@ from app.domain.leased import LeasedJob
 from app.domain.outcomes import Bury, Done, Failure, Release, Retry
 from app.domain.states import AttemptEnd, Home, Reason
 from app.store.audit import conservation
+from app.store.fleet import Fleet
 from app.store.leases import Ended
 from tests.integration.world import World
 
@@ -220,3 +221,24 @@ async def test_a_last_start_that_fails_and_is_tried_again_stays_alone(world: Wor
 
     rows = [await world.row("outbox", job.id) for job in (first, last)]
     assert [row["solo"] for row in rows if row is not None] == [False, True]
+
+
+async def test_progress_waits_for_no_transaction_that_holds_the_lease(world: World) -> None:
+    """A handler may show progress from inside its own transaction: waiting would be for itself."""
+    [job] = await world.run()
+    async with world.db.transaction() as mine:
+        await mine.fetch("SELECT FROM leases FOR SHARE")
+        await asyncio.wait_for(world.leases.progress_if_leased(job.id, job.attempt, "1"), 5)
+    await world.leases.progress_if_leased(job.id, job.attempt, "2")
+
+    row = await world.row("leases", job.id)
+    assert row is not None
+    assert row["progress"] == "2"
+
+
+async def test_no_last_start_is_given_to_a_job_past_its_deadline(world: World) -> None:
+    on_time, late = await world.submit(2)
+    await world.execute("UPDATE outbox SET solo = true, deadline = now() + interval '1 minute'")
+    await world.execute("UPDATE outbox SET deadline = now() WHERE job_id = $1", late)
+
+    assert await Fleet(world.db).solo_waiting(world.worker_id, 10) == [on_time]

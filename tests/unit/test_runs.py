@@ -7,6 +7,7 @@ import time
 from typing import cast
 from uuid import UUID, uuid4
 
+from app.domain.errors import DatabaseAway
 from app.domain.leased import LeasedJob
 from app.store.fleet import Beat
 from tests.unit.leased import a_job
@@ -105,3 +106,10 @@ async def test_endings_beyond_one_full_set_keep_their_slots() -> None:
         runs.end(running(runs))
 
     assert runs.free() == 1
+
+
+async def test_progress_that_cannot_be_shown_fails_no_job() -> None:
+    async def away(_job: UUID, _attempt: int, _text: str) -> None:
+        raise DatabaseAway("gone")
+
+    await Run(a_job(), None, HEART, away).progress("{}")
