@@ -60,7 +60,7 @@ class EntryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry as an auditor sees it. `job_id` and `attempt` are None when it is not one of ours.
+    """An entry as an auditor sees it. One that is not ours has no `attempt`, and as `job_id` any id that it holds.
 
     `age_seconds` counts from its publishing by the broker's clock; `consumer`, `idle_seconds` and `deliveries`
     belong to pending entries.

@@ -29,3 +29,13 @@ def fence_of(flat: Sequence[bytes]) -> tuple[UUID, int] | None:
     except (KeyError, ValueError):
         return None
     return (job_id, attempt) if 0 <= attempt <= ATTEMPT_MAX else None
+
+
+def job_named_in(flat: Sequence[bytes]) -> UUID | None:
+    """The job an entry is about, as far as anything in it reads as an id; also when it is not one of ours."""
+    for value in flat[1::2]:
+        try:
+            return UUID(value.decode("ascii"))
+        except ValueError:
+            continue
+    return None

@@ -10,7 +10,7 @@ from app.settings import Settings
 from app.transport import keys
 from app.transport.base import Delivery, Entry, EntryState, Published
 from app.transport.redis_client import Argument, RedisClient
-from app.transport.redis_entries import delivery, fence_of
+from app.transport.redis_entries import delivery, fence_of, job_named_in
 
 CONNECTIONS_MAX = 4
 PAGE = 500
@@ -137,7 +137,7 @@ def _entry(queue: str, row: Sequence[Any], now_ms: int) -> Entry:
         queue,
         receipt.decode(),
         EntryState(state.decode()),
-        fence[0] if fence else None,
+        fence[0] if fence else job_named_in(fields),
         fence[1] if fence else None,
         (now_ms - int(receipt.split(b"-")[0])) / 1_000,
         consumer.decode(errors="replace") if pending else None,

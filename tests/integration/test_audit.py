@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from uuid import UUID, uuid4
 
 import pytest
 
 from app.domain.outcomes import Release
-from app.settings import Settings
 from app.store.audit import conservation, run_checks
-from app.store.fleet import Fleet
 from app.store.leases import Ended
 from app.store.operations import retry_if_in_budget
-from app.transport import keys
-from app.transport.connect import publisher, subscriber
 from app.usecases.cancel import cancel
 from tests.integration.each_state import lose
-from tests.integration.raw_redis import RawRedis
 from tests.integration.world import World
-from workers.audit import broker_findings
 
-STREAM = keys.stream("default")
 OUTCOME = (
     "INSERT INTO outcomes (job_id, kind, queue, state, result, attempt, retries, crashes, releases) "
     "VALUES ($1, 'test.job', 'default', 'done', '1', 1, 0, 0, 0)"
 )
-
-
-@pytest.fixture
-async def raw(settings: Settings) -> AsyncIterator[RawRedis]:
-    redis = RawRedis(settings)
-    yield redis
-    await redis.close()
 
 
 async def found(world: World) -> list[tuple[str, UUID | None]]:
@@ -110,51 +96,6 @@ async def test_an_audit_beside_moving_jobs_finds_nothing(world: World) -> None:
         audits += 1
     await moving
     assert audits > 1
-
-
-async def test_an_entry_pending_for_nobody_is_found_and_one_in_passing_is_not(
-    world: World, settings: Settings, raw: RawRedis
-) -> None:
-    [lost, passing] = await world.submit(2)
-    entries = await _deliver(settings, world.worker_id, [lost, passing])
-    assert await broker_findings(world.db, settings, watch_seconds=0) == [], "pending for one who lives"
-    await raw("XACK", STREAM, keys.GROUP, *entries)
-    watch = asyncio.create_task(broker_findings(world.db, settings, watch_seconds=1))
-    await asyncio.sleep(0.2)
-    await raw("XDEL", STREAM, entries[1])
-    [finding] = await watch
-    assert (finding.check, finding.job_id) == ("broker", lost)
-    assert finding.detail.endswith("was delivered and is pending for nobody")
-
-
-async def test_an_entry_left_idle_is_found_while_a_worker_lives_who_would_reclaim_it(
-    world: World, settings: Settings, raw: RawRedis
-) -> None:
-    [job_id] = await world.submit()
-    gone = uuid4()
-    [entry] = await _deliver(settings, gone, [job_id])
-    assert await broker_findings(world.db, settings, watch_seconds=0) == [], "not idle for long"
-    await raw("XCLAIM", STREAM, keys.GROUP, str(gone), 0, entry, "IDLE", 60_000, "JUSTID")
-    await world.beat()
-    [finding] = await broker_findings(world.db, settings, watch_seconds=0)
-    assert finding.job_id == job_id
-    assert str(gone) in finding.detail
-    await Fleet(world.db).leave(world.worker_id, "shutdown")
-    assert await broker_findings(world.db, settings, watch_seconds=0) == [], "nobody is there to reclaim it"
-
-
-async def _deliver(settings: Settings, worker_id: UUID, ids: Sequence[UUID]) -> list[str]:
-    """Publishes the jobs and hands them to a worker; the ids of the entries."""
-    relay, consumer = publisher(settings), subscriber(settings, worker_id, ["default"])
-    try:
-        await relay.read_all("default", 10)
-        published = await relay.publish("default", [(job_id, 0) for job_id in ids], 10)
-        delivered = await consumer.read(10, 1)
-        assert len(delivered) == len(ids)
-        return published.receipts
-    finally:
-        await consumer.close()
-        await relay.close()
 
 
 async def _run_through(world: World, ids: Sequence[UUID]) -> None:
