@@ -37,6 +37,10 @@ check: setup ## Formatting, lint, types, import contracts, the lock, the shape o
 test: setup ## All tests, on real embedded servers, two at a time
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(TESTS)
 
+.PHONY: chaos
+chaos: setup ## Runs under faults with a checker; SEED=n does the same again
+	$(BIN)/python -m tests.chaos
+
 .PHONY: fmt
 fmt: setup ## Formats and fixes what can be fixed by a machine
 	$(BIN)/ruff format .

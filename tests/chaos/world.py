@@ -1,0 +1,175 @@
+"""The system under faults: servers, processes behind proxies, and a sink that counts."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+import httpx
+from pydantic import SecretStr
+
+from app.settings import Settings
+from app.store.migrate import migrate
+from tests.chaos.plan import Shape
+from tests.chaos.proxy import Proxy
+from tests.chaos.taps import PlainTap, PostgresTap
+from tests.conftest import in_database
+from tests.processes import Process, Stack, children
+from workers.dev.embedded import Server, free_port
+from workers.dev.postgres import Postgres
+from workers.dev.redis import Redis
+
+HANDLERS = ["tests.chaos.handlers"]
+RELAYS = 2
+WORKERS = 3
+READY_SECONDS = 60.0
+POLL_SECONDS = 0.02
+EXIT_SECONDS = 20.0
+
+CLOCKS: dict[str, float] = {
+    "lease_seconds": 5,
+    "suspect_seconds": 2,
+    "heartbeat_seconds": 0.2,
+    "sweep_seconds": 0.05,
+    "backoff_base_seconds": 0.1,
+    "backoff_cap_seconds": 1,
+    "republish_seconds": 1,
+    "block_seconds": 0.3,
+    "shutdown_seconds": 5,
+    "worker_concurrency": 20,
+    "max_crashes": 50,
+}
+
+
+async def until(condition: Callable[[], Awaitable[object]], seconds: float) -> bool:
+    """Whether `condition` came true within the time; asks again and again."""
+    end = time.monotonic() + seconds
+    while not await condition():
+        if time.monotonic() > end:
+            return False
+        await asyncio.sleep(POLL_SECONDS)
+    return True
+
+
+class World:
+    """One run's processes, on servers that outlast the run, in a database of its own."""
+
+    def __init__(self, shape: Shape, postgres: Postgres, redis: Redis, folder: Path) -> None:
+        self.postgres = postgres
+        self.redis = redis
+        self.handler_log = folder / "handlers.log"
+        self.database_url = in_database(postgres.url, f"chaos_{shape.name.lower()}")
+        self.roads = {
+            "postgres": Proxy(postgres.address.port, PostgresTap),
+            "redis": Proxy(redis.address.port, PlainTap),
+        }
+        self.api_port = free_port()
+        self.roads["api"] = Proxy(self.api_port, PlainTap)
+        self.settings = Settings.model_validate({**CLOCKS, **shape.settings, "database_url": self.database_url})
+        self.stack = Stack(self.settings, folder / "logs")
+        self.workers: list[Process] = []
+        self.relays: list[Process] = []
+        self.api_url = ""
+        self.sink_url = ""
+        self._shape = shape
+        self._sink: asyncio.subprocess.Process | None = None
+
+    async def __aenter__(self) -> Self:
+        admin = await asyncpg.connect(self.postgres.url)
+        await admin.execute(f"CREATE DATABASE {urlsplit(self.database_url).path.lstrip('/')}")
+        await admin.close()
+        await asyncio.to_thread(migrate, self.settings)
+        ports = {name: await road.start() for name, road in self.roads.items()}
+        self.api_url = f"http://127.0.0.1:{ports['api']}"
+        self.stack.settings = self.settings.model_copy(
+            update={
+                "database_url": SecretStr(_through(self.database_url, ports["postgres"])),
+                "redis_url": SecretStr(_through(self.redis.url, ports["redis"])),
+            }
+        )
+        await self._start_sink()
+        self.api = self.start_api()
+        for _ in range(RELAYS):
+            self.start_relay()
+        for _ in range(WORKERS):
+            self.start_worker()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.stack.close()
+        for road in self.roads.values():
+            await road.close()
+        if self._sink is not None:
+            self._sink.kill()
+            await self._sink.wait()
+
+    def start_api(self) -> Process:
+        self.api = self.stack.start("api", "--port", str(self.api_port))
+        return self.api
+
+    def start_relay(self) -> None:
+        self.relays.append(self.stack.relay())
+
+    def start_worker(self) -> None:
+        self.workers.append(self.stack.worker(HANDLERS))
+
+    async def fetch(self, statement: str, *args: object) -> list[asyncpg.Record]:
+        """Rows by a road that no fault is on, but the server's own."""
+        connection = await asyncpg.connect(self.database_url, timeout=5)
+        try:
+            return await connection.fetch(statement, *args)
+        finally:
+            await connection.close()
+
+    async def bring_back(self, server: Server) -> None:
+        """Starts a server that has ended, as often as it needs (a killed postmaster leaves its backends to end)."""
+
+        async def ready() -> bool:
+            if server.process.poll() is not None:
+                server.spawn()
+            return server.is_ready()
+
+        server.spawn()
+        if not await until(ready, READY_SECONDS):
+            raise TimeoutError(f"{server.name} does not come back: {server.log_tail()}")
+
+    async def sink_counts(self) -> dict[str, Any]:
+        async with httpx.AsyncClient(base_url=self.sink_url) as client:
+            return (await client.get("/counts")).json()
+
+    async def stop(self) -> list[int]:
+        """SIGTERM to every process; the pids that are left when each has had its time."""
+        family = [pid for one in self.stack.processes if one.alive() for pid in (one.pid, *children(one.pid))]
+        for one in self.stack.processes:
+            if one.alive():
+                one.send(signal.SIGTERM)
+
+        async def all_gone() -> bool:
+            return not any(one.alive() for one in self.stack.processes)
+
+        await until(all_gone, EXIT_SECONDS)
+        return [pid for pid in family if Path(f"/proc/{pid}").exists()]
+
+    def late_refused(self) -> int:
+        """How many late endings the workers of this run were refused, by their own word."""
+        return sum(one.stderr.count('"fenced"') for one in self.stack.processes if one.name == "worker")
+
+    async def _start_sink(self) -> None:
+        self._sink = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "examples.sink", "--port", "0"), stdout=asyncio.subprocess.PIPE
+        )
+        assert self._sink.stdout is not None
+        self.sink_url = (await self._sink.stdout.readline()).decode().split()[1]
+
+
+def _through(url: str, port: int) -> str:
+    parts = urlsplit(url)
+    user = parts.netloc.rpartition("@")[0]
+    return urlunsplit(parts._replace(netloc=f"{user}@127.0.0.1:{port}"))
