@@ -10,15 +10,17 @@ An exception that came out of a handler may hold a caller's data in its text, so
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import logging
 import os
 import re
 import sys
 import traceback
+from collections import deque
 from collections.abc import Mapping
 from contextvars import ContextVar
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 from uuid import UUID
@@ -71,6 +73,13 @@ def frames(error: BaseException) -> list[str]:
     return _where(error.__traceback__)
 
 
+def stack(frame: FrameType) -> list[str]:
+    """Where a thread is, told as `frames` does: its innermost 20 frames, the innermost last."""
+    innermost = itertools.islice(traceback.walk_stack(frame), FRAMES_MAX)
+    summary = traceback.StackSummary.extract(reversed(list(innermost)), lookup_lines=False)
+    return _places(summary)
+
+
 def report_task_failure(_loop: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
     """An event loop's exception handler. asyncio's own would print the exception's text, whoever raised it."""
     error = context.get("exception")
@@ -86,8 +95,12 @@ def _name(error: BaseException) -> str:
 
 
 def _where(tb: TracebackType | None) -> list[str]:
-    summary = traceback.StackSummary.extract(traceback.walk_tb(tb), lookup_lines=False)
-    return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in summary[-FRAMES_MAX:]]
+    innermost = deque(traceback.walk_tb(tb), maxlen=FRAMES_MAX)
+    return _places(traceback.StackSummary.extract(iter(innermost), lookup_lines=False))
+
+
+def _places(summary: traceback.StackSummary) -> list[str]:
+    return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in summary]
 
 
 def _error_chain(error: BaseException) -> list[dict[str, Any]]:
@@ -153,12 +166,12 @@ class _Redactor:
 
 
 class _Stderr:
-    """Where lines go. A full disk or a closed pipe loses the line, never the job that wrote it."""
+    """Where lines go. A full disk, a closed pipe or a handler's own stderr loses the line, never the job."""
 
     def msg(self, line: str) -> None:
         try:
             sys.stderr.write(line + "\n")
-        except (OSError, ValueError):
+        except Exception:
             return
 
     debug = info = warning = error = critical = exception = msg

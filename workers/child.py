@@ -6,26 +6,32 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import os
 import sys
 import threading
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
 
 import uvloop
 
 from app.domain.errors import HandlersRefused
 from app.settings import Settings
 from app.store.database import Database
-from app.telemetry import bind_process, configure, log
+from app.telemetry import bind_process, configure, frames, log
 from workers.orders import Orders
 from workers.parent_watch import ParentWatch
 from workers.registry import Registry, load
-from workers.worker import EXIT_DRAINED, EXIT_RELEASED_LATE, Worker
+from workers.worker import EXIT_DRAINED, EXIT_FAILED, EXIT_RELEASED_LATE, Worker
 
 EXIT_HANDLERS_REFUSED = 78  # EX_CONFIG of sysexits(3)
 
 
 async def _live(settings: Settings, registry: Registry, orders: Orders, watch: ParentWatch) -> int:
-    worker = Worker(settings, registry, orders, await Database.open(settings, orders.role))
+    db = await Database.open(settings, orders.role)
+    transactions = await Database.open(settings, f"{orders.role} transactions")
+    worker = Worker(settings, registry, orders, db, transactions)
     loop = asyncio.get_running_loop()
     watch.on_orphaned = lambda: loop.call_soon_threadsafe(worker.give_up)
     return await worker.run()
@@ -35,6 +41,7 @@ def main() -> int:
     """Loads the handlers, waits for orders, works; the exit code."""
     watch = ParentWatch(EXIT_RELEASED_LATE)
     watch.start()
+    faulthandler.enable()
     settings = Settings()
     configure(settings, "worker")
     try:
@@ -48,13 +55,35 @@ def main() -> int:
         return EXIT_DRAINED
     orders = Orders.parse(line)
     bind_process(worker=str(orders.worker_id), role=orders.role)
-    return uvloop.run(_live(settings, registry, orders, watch))
+    return _run(_live(settings, registry, orders, watch))
+
+
+def _run(work: Coroutine[Any, Any, int]) -> int:
+    """Runs the worker to its end; the exit code. No handler ends its event loop.
+
+    `sys.exit` in a task that a handler started, or `loop.stop()`, stops the loop for everybody: it goes on. At the end
+    nothing is waited for: a task that swallows its cancellation, or a thread of the loop's pool, may never end.
+    """
+    loop = uvloop.new_event_loop()
+    asyncio.set_event_loop(loop)
+    main = loop.create_task(work)
+    while not main.done():
+        try:
+            loop.run_until_complete(main)
+        except BaseException as error:
+            if not main.done():
+                log.error("loop_stopped_by_a_handler", error_type=type(error).__qualname__, where=frames(error))
+    if main.cancelled():
+        log.error("worker_cancelled_by_a_handler")
+        return EXIT_FAILED
+    return main.result()
 
 
 def _exit(code: int) -> None:
     """Ends even when a handler's thread does not."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):  # a handler may have closed it, or put something else in its place
+            stream.flush()
     stuck = [
         thread for thread in threading.enumerate() if thread is not threading.current_thread() and not thread.daemon
     ]

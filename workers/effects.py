@@ -29,6 +29,7 @@ from app.domain.errors import (
     NotPerformed,
     NotRecordable,
     Permanent,
+    TooLarge,
 )
 from app.domain.states import EffectState, Policy
 from workers.attempt_ledger import AttemptLedger
@@ -119,6 +120,10 @@ class EffectEngine:
         for caller in callers:
             caller.cancel()
         return callers
+
+    def runs_in(self, task: asyncio.Task[Any]) -> bool:
+        """Whether the task is in the midst of an effect of this attempt. From any thread."""
+        return task in self._callers
 
     async def _from_intent(self, effect: Wish) -> Any:
         while True:
@@ -211,15 +216,11 @@ class EffectEngine:
 
     def _recordable(self, effect: Wish, value: object) -> tuple[str, Any]:
         try:
-            text, read = encode(effect.adapter, value)
+            return encode(effect.adapter, value, bytes_max=self._effect_bytes_max)
+        except TooLarge as error:
+            raise self._stop(NotRecordable(f"the result of effect {effect.key} has {error}")) from error
         except (JsonRefused, ValidationError) as error:
             raise self._stop(NotRecordable(f"the result of effect {effect.key}: {text_of(error)}")) from error
-        size = len(text.encode())
-        if size > self._effect_bytes_max:
-            raise self._stop(
-                NotRecordable(f"the result of effect {effect.key} has {size} bytes, {self._effect_bytes_max} at most")
-            )
-        return text, read
 
     def _read(self, effect: Wish, row: EffectRow) -> Any:
         assert row.result is not None

@@ -14,12 +14,15 @@ from functools import partial
 from typing import Any
 
 from app.domain.decide import Budget, Ending, Fenced, Final, Interrupted, OutOfTime, Returned, decide
+from app.domain.errors import TooLarge
+from app.domain.leased import LeasedJob
 from app.domain.outcomes import Outcome
 from app.domain.states import Reason
 from app.settings import Settings
 from app.telemetry import bind_job, frames, log
 from workers.calling import Caller
 from workers.context import Context
+from workers.copies import in_original
 from workers.effects import EffectEngine
 from workers.failures import described, ending_of, failure_of
 from workers.ledger import Ledger
@@ -74,12 +77,20 @@ class Executor:
         self._effect_threads = Threads(settings.worker_concurrency)
         self._handlers = Caller(self._handler_threads)
         self._effects = caller(self._effect_threads)
+        self._at_work: dict[asyncio.Task[Ending], _Attempt] = {}
         self._adrift: set[asyncio.Task[Ending]] = set()
 
     @property
     def stragglers(self) -> int:
         """Runs that were given up but whose code still runs. Each keeps the slot of its job until it ends."""
         return len(self._adrift) + self._handler_threads.stragglers + self._effect_threads.stragglers
+
+    def owner_of(self, task: asyncio.Task[Any]) -> tuple[LeasedJob, str] | None:
+        """The job that a task works for, as its handler or within one of its effects, and its kind. From any thread."""
+        for handler, attempt in list(self._at_work.items()):
+            if task is handler or attempt.effects.runs_in(task):
+                return attempt.lease.job, attempt.task.name
+        return None
 
     async def execute(self, task: Task, lease: RunLease) -> Outcome:
         """Runs `lease.job` with `task` and returns how it ended; it never raises what the handler raised.
@@ -92,11 +103,13 @@ class Executor:
     async def _ending(self, task: Task, lease: RunLease) -> Ending:
         try:
             given = task.input.validate_json(lease.job.input)
-        except Exception as error:  # validators are the author's code, too
+        except BaseException as error:  # validators are the author's code, too
             return Final(Reason.INVALID_INPUT, failure_of(error))
         effects = EffectEngine(lease, self._ledger, self._effects, effect_bytes_max=self._effect_bytes_max)
         attempt = _Attempt(task, lease, effects)
         handler = asyncio.create_task(self._handle(attempt, given))
+        self._at_work[handler] = attempt
+        handler.add_done_callback(self._at_work.pop)
         try:
             await asyncio.wait((handler,), timeout=lease.job.run_seconds)
         except asyncio.CancelledError:
@@ -126,18 +139,16 @@ class Executor:
     async def _called(self, attempt: _Attempt, given: Any) -> Any:
         function = attempt.task.function
         if attempt.sync_context is None:
-            return await function(attempt.context, given)
+            return await in_original(function(attempt.context, given))
         return await self._handlers.run(attempt.task.name, partial(function, attempt.sync_context, given))
 
     def _judged(self, task: Task, value: object) -> Ending:
         try:
-            text = published(task.output, value)
-        except Exception as error:  # serializers are the author's code, too
+            text = published(task.output, value, bytes_max=self._result_bytes_max)
+        except TooLarge as error:
+            return Final(Reason.RESULT_TOO_LARGE, described("ResultTooLarge", f"the result has {error}"))
+        except BaseException as error:  # serializers are the author's code, too
             return Final(Reason.INVALID_OUTPUT, failure_of(error))
-        size = len(text.encode())
-        if size > self._result_bytes_max:
-            too_large = f"the result has {size} bytes, {self._result_bytes_max} at most"
-            return Final(Reason.RESULT_TOO_LARGE, described("ResultTooLarge", too_large))
         return Returned(text)
 
     async def _interrupted(self, attempt: _Attempt, handler: asyncio.Task[Ending]) -> Ending:

@@ -71,10 +71,18 @@ _varying = re.compile(r"'[^']*'|\"[^\"]*\"|\b[0-9a-f]{8,}(?:-[0-9a-f]+)*\b|\d+",
 
 
 def ending_of(error: BaseException) -> Ending:
-    """What the exception means for its attempt."""
+    """What the exception means for its attempt. Raises nothing, whatever the exception's own code does."""
+    try:
+        return _ending_of(error)
+    except BaseException as broken:
+        unread = f"(what it says cannot be read: {type(broken).__name__})"
+        return Final(Reason.PERMANENT_ERROR, described(type(error).__name__, unread))
+
+
+def _ending_of(error: BaseException) -> Ending:
     if isinstance(error, BaseExceptionGroup):
         members = cast("BaseExceptionGroup[BaseException]", error).exceptions
-        return max((ending_of(member) for member in members), key=_gravity)
+        return max((_ending_of(member) for member in members), key=_gravity)
     match error:
         case LeaseLost():
             return Fenced()
@@ -85,9 +93,9 @@ def ending_of(error: BaseException) -> Ending:
         case Permanent():
             return Final(Reason.PERMANENT_ERROR, failure_of(error))
         case Transient():
-            return Passing(failure_of(error), error.retry_after, quota=isinstance(error, Throttled))
+            return Passing(failure_of(error), _seconds(error.retry_after), quota=isinstance(error, Throttled))
         case NotPerformed():
-            return ending_of(error.__cause__) if error.__cause__ else Passing(failure_of(error))
+            return _ending_of(error.__cause__) if error.__cause__ else Passing(failure_of(error))
         case _:
             return _foreign_ending(error)
 
@@ -163,6 +171,14 @@ def _retry_after(error: BaseException) -> float | None:
         return float(text)
     except ValueError:
         return _seconds_until(text)
+
+
+def _seconds(given: object) -> float | None:
+    """What a handler gave as a number of seconds, if it is one."""
+    try:
+        return None if given is None else float(cast("float", given))
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _attribute(holder: object, name: str) -> object:

@@ -17,9 +17,11 @@ from app.settings import Settings
 from app.store.database import Session, connect
 from app.store.fleet import Beat, Incarnation, beat, register, relock
 from app.telemetry import log
+from workers.loop_watch import LoopWatch
 
 RECONNECT_SECONDS = 0.2
 JOIN_SECONDS = 2.0
+POLL_SECONDS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +33,14 @@ class Answer:
 
 
 class Heart:
-    """Beats until stopped. Made on the event loop that `on_answer` is called on."""
+    """Beats until stopped. Made on the event loop that `on_answer` is called on, and that `watch` watches."""
 
     def __init__(
         self,
         settings: Settings,
         me: Incarnation,
         on_answer: Callable[[Answer], None],
+        watch: LoopWatch | None = None,
     ) -> None:
         self.broker_ok: bool | None = None
         self.draining = False
@@ -45,6 +48,7 @@ class Heart:
         self._settings = settings
         self._me = me
         self._on_answer = on_answer
+        self._watch = watch
         self._loop = asyncio.get_running_loop()
         self._answered_sent_at = float("-inf")
         self._pulse = asyncio.Event()
@@ -54,11 +58,13 @@ class Heart:
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """Ends the thread and with it the session that holds the lock."""
         self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(JOIN_SECONDS)
+        # Not joined in a thread of the loop's own pool: that is the handlers' to fill up, or to close.
+        end = time.monotonic() + JOIN_SECONDS
+        while self._thread.is_alive() and time.monotonic() < end:  # noqa: ASYNC110  # a thread has no event
+            await asyncio.sleep(POLL_SECONDS)
 
     def silent_seconds(self) -> float:
         """How long ago the last heartbeat that was answered was sent: no one may trust us for longer."""
@@ -76,6 +82,14 @@ class Heart:
         asyncio.run(self._live())
 
     async def _live(self) -> None:
+        watching = None if self._watch is None else asyncio.create_task(self._watch.run())
+        try:
+            await self._beat_on()
+        finally:
+            if watching is not None:
+                watching.cancel()
+
+    async def _beat_on(self) -> None:
         lock_key: int | None = None
         while not self._stopping.is_set():
             try:

@@ -168,6 +168,8 @@ def _read(name: str, version: str, function: Callable[..., Any], defaults: Defau
     parameters = list(signature.parameters.values())
     positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
     keywords = [one for one in parameters if one.kind is one.KEYWORD_ONLY and one.default is one.empty]
+    endless = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+    _refuse_if(endless, f"{name}: a handler returns its result once; this one yields")
     _refuse_if(len(positional) != 2 or bool(keywords), f"{name}: a handler takes a context and an input")
     return Task(
         name=name,

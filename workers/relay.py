@@ -29,6 +29,7 @@ from app.usecases.wake import Waker
 from workers.dispatcher import Dispatcher
 from workers.heart import Answer, Heart
 from workers.janitor import Janitor
+from workers.loop_watch import LoopWatch
 from workers.promoter import Promoter
 from workers.rescuer import Rescuer
 
@@ -57,7 +58,7 @@ class Relay:
         self._fleet = Fleet(db)
         self._upkeep = OutboxUpkeep(db)
         self._waker = Waker(db)
-        self._heart = Heart(settings, self._me, self._on_answer)
+        self._heart = Heart(settings, self._me, self._on_answer, LoopWatch())
         self._doorbell = Doorbell(settings, "relay")
         self._publisher: Publisher | None = None if settings.transport == "pg" else publisher(settings)
         self._dispatcher: Dispatcher | None = None
@@ -176,7 +177,7 @@ class Relay:
             self.stop()
 
     async def _leave(self) -> None:
-        await asyncio.to_thread(self._heart.stop)
+        await self._heart.stop()
         try:
             await self._fleet.leave(self._me.id, "stopped")
         except DatabaseAway as error:

@@ -7,7 +7,7 @@ annotation, NaN) is refused instead of changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence, Set
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -17,13 +17,14 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from app.domain import jsontext
-from app.domain.errors import JsonRefused, NotRecordable
+from app.domain.errors import JsonRefused, NotRecordable, TooLarge
 from app.domain.jsontext import JsonValue
 from app.domain.request import canonical
 
 Adapter = TypeAdapter[Any]
 
 ADAPTERS_MAX = 1_024
+UNFINISHED = (Iterator, AsyncIterator, Coroutine)
 
 
 @lru_cache(ADAPTERS_MAX)
@@ -32,18 +33,23 @@ def adapter_of(annotation: Any) -> Adapter:
     return TypeAdapter(annotation)
 
 
-def encode(adapter: Adapter, value: object) -> tuple[str, Any]:
+def encode(adapter: Adapter, value: object, *, bytes_max: int) -> tuple[str, Any]:
     """JSON text of the value, by field names, and the value its type reads back from it.
 
     Raises `JsonRefused` for what is not JSON or is not itself afterwards, pydantic's `ValidationError`
-    for what is not of the type.
+    for what is not of the type, `TooLarge` for text over `bytes_max` bytes of UTF-8.
     """
+    name = type(value).__name__
+    if isinstance(value, UNFINISHED):
+        raise JsonRefused(f"a {name} is no value: it may be without end, or was not awaited")
     given = adapter.validate_python(value)
     try:
         plain = adapter.dump_python(given, mode="json", round_trip=True, warnings="none")
     except (PydanticSerializationError, ValueError, RecursionError) as error:
         raise JsonRefused(f"not JSON ({type(error).__name__})") from error
+    _refuse_vast(plain, bytes_max)
     text = jsontext.dump(plain)
+    _check_size(text, bytes_max)
     read = decode(adapter, text)
     if not _same(given, read):
         raise JsonRefused("JSON would change the value; say its type")
@@ -55,15 +61,44 @@ def decode(adapter: Adapter, text: str) -> Any:
     return adapter.validate_json(text, by_alias=False, by_name=True)
 
 
-def published(adapter: Adapter, value: object) -> str:
+def published(adapter: Adapter, value: object, *, bytes_max: int) -> str:
     """JSON text of a handler's result as callers see it: checked by its type, written under its aliases.
 
     A model that nothing announced is its own type. Raises as `encode`.
     """
     if isinstance(value, BaseModel) and adapter.core_schema["type"] == "any":
         adapter = adapter_of(type(value))
-    _, read = encode(adapter, value)
-    return jsontext.dump(adapter.dump_python(read, mode="json", by_alias=True, warnings="none"))
+    _, read = encode(adapter, value, bytes_max=bytes_max)
+    text = jsontext.dump(adapter.dump_python(read, mode="json", by_alias=True, warnings="none"))
+    _check_size(text, bytes_max)
+    return text
+
+
+def _refuse_vast(plain: JsonValue, bytes_max: int) -> None:
+    """Refuses what is too large at a glance: to write it down first would block the event loop for seconds."""
+    size = 0
+    rest = [plain]
+    while rest and size <= bytes_max:
+        value = rest.pop()
+        match value:
+            case str():
+                size += len(value) + 2
+            case list():
+                size += 2 * len(value)
+                rest += value if size <= bytes_max else []
+            case dict():
+                size += 5 * len(value)
+                rest += value.values() if size <= bytes_max else []
+            case _:
+                pass
+    if size > bytes_max:
+        raise TooLarge(size, bytes_max)
+
+
+def _check_size(text: str, bytes_max: int) -> None:
+    size = len(text) if text.isascii() else len(text.encode())
+    if size > bytes_max:
+        raise TooLarge(size, bytes_max)
 
 
 def fingerprint(args: Iterable[object]) -> bytes:

@@ -25,6 +25,7 @@ from app.store.database import Database
 from app.store.fleet import Fleet, Rescued
 from app.telemetry import configure, log
 from app.usecases.awaken import awaken
+from workers import stop_signals
 from workers.child import EXIT_HANDLERS_REFUSED
 from workers.orders import Orders
 from workers.rescuer import Rescuer
@@ -47,9 +48,10 @@ class Child:
     def __init__(self, on_end: Callable[[Child, str, int], None]) -> None:
         self.orders: Orders | None = None
         self.ordered_at = 0.0
-        self._popen = subprocess.Popen(
-            [sys.executable, "-m", "workers.child"], stdin=subprocess.PIPE, start_new_session=True
-        )
+        with stop_signals.blocked():
+            self._popen = subprocess.Popen(
+                [sys.executable, "-m", "workers.child"], stdin=subprocess.PIPE, start_new_session=True
+            )
         self._loop = asyncio.get_running_loop()
         threading.Thread(target=self._wait, args=(on_end,), name="wait", daemon=True).start()
 

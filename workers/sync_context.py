@@ -11,6 +11,7 @@ from typing import Any, TypeVar, TypeVarTuple, overload
 from app.domain.errors import LeaseLost
 from app.domain.states import Policy
 from workers.context import Context, Facts, Keyed, PolicyName
+from workers.copies import end_copies
 from workers.run_lease import RunLease
 
 Args = TypeVarTuple("Args")
@@ -78,6 +79,7 @@ class SyncContext(Facts):
             future.cancel()
 
     def _wait(self, begin: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        end_copies()  # the event loop is not in this process
         # Under the lock, so that close() misses no future that somebody is going to wait for.
         with self._lock:
             if self._closed:

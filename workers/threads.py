@@ -14,6 +14,8 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from workers.copies import end_copies
+
 T = TypeVar("T")
 
 
@@ -74,6 +76,7 @@ class Threads:
         while True:
             work = self._next()
             answer = _answer_of(work.call)
+            end_copies()
             self._finish(work, answer)
             del work, answer  # an idle thread keeps nothing of the last job alive
 

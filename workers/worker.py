@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import signal
 from collections.abc import Coroutine
 from typing import Any
 from uuid import UUID
@@ -26,10 +25,12 @@ from workers.executor import Executor
 from workers.finisher import Finisher
 from workers.heart import Answer, Heart
 from workers.intake import Intake
+from workers.loop_watch import LoopWatch
 from workers.orders import Orders
 from workers.reclaimer import Reclaimer
 from workers.registry import Registry
 from workers.runs import Runs
+from workers.stop_signals import StopSignals
 
 EXIT_DRAINED = 0
 EXIT_RELEASED_LATE = 1
@@ -41,22 +42,30 @@ AGAIN_SECONDS = 0.2
 
 
 class Worker:
-    """The parts of one worker process and the story of its life."""
+    """The parts of one worker process and the story of its life.
 
-    def __init__(self, settings: Settings, registry: Registry, orders: Orders, db: Database) -> None:
+    `transactions` is the pool for those of handlers; both pools are closed at the end.
+    """
+
+    def __init__(
+        self, settings: Settings, registry: Registry, orders: Orders, db: Database, transactions: Database
+    ) -> None:
         self._settings = settings
         self._orders = orders
         self._registry = registry
         self._db = db
+        self._transactions = transactions
         slots = settings.worker_concurrency if orders.last_start is None else 1
         me = Incarnation(
             orders.worker_id, orders.role, settings.queue_names, registry.names(), slots, settings.transport
         )
         self._subscriber = self._open_subscriber(orders.worker_id)
         leases = Leases(db, settings, orders.worker_id, registry.names())
-        executor = Executor(settings, Effects(db, settings), random=random.random)
+        executor = Executor(settings, Effects(db, settings, transactions), random=random.random)
         self._runs = Runs(slots, lambda: executor.stragglers)
-        self._heart = Heart(settings, me, self._on_answer)
+        self._loop_watch = LoopWatch(executor.owner_of)
+        self._signals = StopSignals(self.stop)
+        self._heart = Heart(settings, me, self._on_answer, self._loop_watch)
         self._finisher = Finisher(leases, self._runs, self._subscriber)
         self._intake = Intake(leases, registry, executor, self._runs, self._finisher, self._heart)
         self._stopping = asyncio.Event()
@@ -66,7 +75,8 @@ class Worker:
 
     async def run(self) -> int:
         """From entering to leaving; the exit code."""
-        self._obey_signals()
+        asyncio.get_running_loop().set_exception_handler(report_task_failure)
+        self._signals.obey()
         working = self._watched(self._work())
         await self._stopping.wait()
         self._heart.draining = True
@@ -122,7 +132,9 @@ class Worker:
         return task
 
     def _on_end(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
+        # Cancelled by ourselves once we stop; before, by a handler that cancels all the tasks it can find.
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if error is not None and not (task.cancelled() and self._stopping.is_set()):
             log.error("loop_failed", error_type=type(error).__qualname__, where=frames(error))
             self._failed = True
             self.stop()
@@ -188,13 +200,15 @@ class Worker:
         except DatabaseAway as error:
             log.warning("left_without_saying", error=str(error))
         await _cancel(list(self._background))
-        await asyncio.to_thread(self._heart.stop)
+        await self._heart.stop()
         if self._subscriber is not None:
             await self._subscriber.close()
+        await self._transactions.close()
         await self._db.close()
         log.info("worker_left", started=self._intake.started, written=self._finisher.written)
 
     def _on_answer(self, answer: Answer) -> None:
+        self._signals.keep()
         if not answer.beat.known:
             log.error("left_by_others")
             self.stop()
@@ -225,6 +239,7 @@ class Worker:
                     running=self._runs.running,
                     written=self._finisher.written,
                     fenced=self._finisher.fenced,
+                    loop_blocked=self._loop_watch.episodes,
                 )
             before = self._intake.started
 
@@ -232,12 +247,6 @@ class Worker:
         if self._settings.transport == "pg" or self._orders.last_start is not None:
             return None
         return subscriber(self._settings, worker_id, self._settings.queue_names)
-
-    def _obey_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        loop.set_exception_handler(report_task_failure)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop)
 
 
 async def _cancel(tasks: list[asyncio.Task[None]]) -> None:

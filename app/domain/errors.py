@@ -13,6 +13,7 @@ OutlastError
 ├── HandlersRefused         a module or a handler that cannot be used
 ├── LeaseLost               this attempt no longer holds the job
 ├── JsonRefused             text that is not the JSON we keep
+├── TooLarge                a value whose JSON text is over its limit
 ├── Unstorable              values that PostgreSQL does not take
 ├── Refused                 a request that cannot be carried out, with a problem slug
 └── DependencyAway          PostgreSQL or the broker does not answer
@@ -88,6 +89,13 @@ class JsonRefused(OutlastError):
         super().__init__(f"{why} at {pointer or '/'}")
         self.why = why
         self.pointer = pointer
+
+
+class TooLarge(OutlastError):
+    """The JSON text of a value is over its limit; sizes in bytes of UTF-8."""
+
+    def __init__(self, size: int, size_max: int) -> None:
+        super().__init__(f"{size} bytes or more, {size_max} at most")
 
 
 class Unstorable(OutlastError):

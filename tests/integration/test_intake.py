@@ -51,7 +51,7 @@ async def desk(db: Database, settings: Settings) -> AsyncIterator[Desk]:
     heart.start()
     await heart.next_answer()
     yield Desk(Intake(leases, registry, executor, runs, finisher, heart), runs, finisher)
-    await asyncio.to_thread(heart.stop)
+    await heart.stop()
 
 
 async def test_no_more_is_claimed_than_slots_are_free(desk: Desk, world: World) -> None:
