@@ -1,6 +1,6 @@
 """The process around a worker: handlers loaded first, then orders awaited, then work.
 
-`python -m workers.child` is started by `workers.supervisor`, never by hand.
+`python -m workers.child PID` is started by `workers.supervisor`, whose process id that is, never by hand.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ async def _live(settings: Settings, registry: Registry, orders: Orders, watch: P
 
 def main() -> int:
     """Loads the handlers, waits for orders, works; the exit code."""
-    watch = ParentWatch(EXIT_RELEASED_LATE)
+    watch = ParentWatch(EXIT_RELEASED_LATE, parent=int(sys.argv[1]))
     watch.start()
     faulthandler.enable()
     settings = Settings()

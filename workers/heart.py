@@ -16,7 +16,7 @@ from app.domain.errors import DatabaseAway
 from app.settings import Settings
 from app.store.database import Session, connect
 from app.store.fleet import Beat, Incarnation, beat, register, relock
-from app.telemetry import log
+from app.telemetry import frames, log
 from workers.loop_watch import LoopWatch
 
 RECONNECT_SECONDS = 0.2
@@ -50,6 +50,7 @@ class Heart:
         self._on_answer = on_answer
         self._watch = watch
         self._loop = asyncio.get_running_loop()
+        self._lock_key: int | None = None
         self._answered_sent_at = float("-inf")
         self._pulse = asyncio.Event()
         self._stopping = threading.Event()
@@ -90,25 +91,28 @@ class Heart:
                 watching.cancel()
 
     async def _beat_on(self) -> None:
-        lock_key: int | None = None
         while not self._stopping.is_set():
             try:
-                lock_key = await self._session(lock_key)
+                await self._session()
             except DatabaseAway as error:
                 log.warning("heartbeat_not_heard", error=str(error), silent_seconds=round(self.silent_seconds(), 1))
                 await asyncio.sleep(RECONNECT_SECONDS)
+            except Exception as error:
+                # Whatever it is, nobody else beats for this process, and without a heart it would neither work nor end.
+                log.error("heart_failed", error_type=type(error).__qualname__, where=frames(error))
+                await asyncio.sleep(RECONNECT_SECONDS)
 
-    async def _session(self, lock_key: int | None) -> int:
+    async def _session(self) -> None:
         connection = await connect(self._settings, "heartbeat", timeout_seconds=self._settings.suspect_seconds)
         try:
-            locked = lock_key is None
-            if lock_key is None:
-                lock_key = await register(connection, self._me)
+            if self._lock_key is None:
+                self._lock_key = await register(connection, self._me)
+            # Also after registering: a session that is gone for us, but not yet for the server, may still hold it.
+            locked = False
             while not self._stopping.is_set():
-                locked = locked or await relock(connection, lock_key)
+                locked = locked or await relock(connection, self._lock_key)
                 await self._beat(connection)
                 await self._pause()
-            return lock_key
         finally:
             connection.terminate()
 

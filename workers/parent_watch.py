@@ -16,12 +16,15 @@ ORPHAN_SECONDS = 3.0
 
 
 class ParentWatch:
-    """Calls `on_orphaned` once, from its thread, and ends the process with `exit_code` some seconds later."""
+    """Calls `on_orphaned` once, from its thread, and ends the process with `exit_code` some seconds later.
 
-    def __init__(self, exit_code: int) -> None:
+    `parent` is told by the parent: it may be gone before the first look.
+    """
+
+    def __init__(self, exit_code: int, *, parent: int) -> None:
         self.on_orphaned: Callable[[], object] = lambda: None
         self._exit_code = exit_code
-        self._parent = os.getppid()
+        self._parent = parent
 
     def start(self) -> None:
         threading.Thread(target=self._run, name="parent watch", daemon=True).start()

@@ -23,13 +23,13 @@ from app.domain.errors import DatabaseAway
 from app.settings import Settings
 from app.store.database import Database
 from app.store.fleet import Fleet, Rescued
-from app.telemetry import configure, log
+from app.telemetry import configure, frames, log
 from app.usecases.awaken import awaken
 from workers import stop_signals
 from workers.child import EXIT_HANDLERS_REFUSED
 from workers.orders import Orders
 from workers.rescuer import Rescuer
-from workers.worker import EXIT_DRAINED, WRITE_SECONDS
+from workers.worker import EXIT_DRAINED, EXIT_FAILED, WRITE_SECONDS
 
 EXIT_OK = 0
 EXIT_NOT_DRAINED = 1
@@ -50,7 +50,7 @@ class Child:
         self.ordered_at = 0.0
         with stop_signals.blocked():
             self._popen = subprocess.Popen(
-                [sys.executable, "-m", "workers.child"], stdin=subprocess.PIPE, start_new_session=True
+                [sys.executable, "-m", "workers.child", str(os.getpid())], stdin=subprocess.PIPE, start_new_session=True
             )
         self._loop = asyncio.get_running_loop()
         threading.Thread(target=self._wait, args=(on_end,), name="wait", daemon=True).start()
@@ -113,7 +113,7 @@ class Supervisor:
         for _ in range(self._processes):
             self._put_to_work(Orders(uuid4()))
         self._keep_one_ready()
-        loops = [asyncio.create_task(loop) for loop in (self._rescuer.run(self._on_rescue), self._give_last_starts())]
+        loops = [self._watched(loop) for loop in (self._rescuer.run(self._on_rescue), self._give_last_starts())]
         await self._stopping.wait()
         await self._drain()
         for loop in (*loops, *self._background):
@@ -230,9 +230,22 @@ class Supervisor:
             self._spawn(awaken(self._db, {job.queue for job in rescued if not job.dead}))
 
     def _spawn(self, work: Coroutine[object, object, None]) -> None:
-        task = asyncio.create_task(work)
+        task = self._watched(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+    def _watched(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
+        """Work that nothing else would miss: when it fails the children drain, and whoever runs us starts anew."""
+        task = asyncio.create_task(work)
+        task.add_done_callback(self._on_work_end)
+        return task
+
+    def _on_work_end(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("work_failed", error_type=type(error).__qualname__, where=frames(error))
+            self._exit_code = self._exit_code or EXIT_FAILED
+            if not self._stopping.is_set():
+                self.stop()
 
     def _obey_signals(self) -> None:
         loop = asyncio.get_running_loop()

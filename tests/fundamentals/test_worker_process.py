@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -10,8 +13,9 @@ from app.settings import Settings
 from app.store.database import Database
 from tests.client import Client, journal_of
 from tests.fundamentals.conftest import HANDLERS, Running
-from tests.processes import Stack, children, is_running, wait_until
+from tests.processes import ROOT, Stack, children, is_running, wait_until
 from workers.dev.embedded import free_port
+from workers.worker import EXIT_FAILED, EXIT_RELEASED_LATE
 
 ORPHANS_GONE_SECONDS = 8
 
@@ -31,6 +35,32 @@ def test_children_of_a_killed_supervisor_end_though_the_database_never_answers(t
         supervisor.kill()
 
         wait_until(lambda: not any(map(is_running, orphans)), ORPHANS_GONE_SECONDS, what="the end of the orphans")
+
+
+def test_a_child_whose_supervisor_was_gone_before_it_could_look_ends_all_the_same(tmp_path: Path) -> None:
+    with Stack(nowhere(), tmp_path) as stack:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "workers.child", str(os.getppid())],
+            cwd=ROOT,
+            env=stack.environment({"OUTLAST_HANDLERS": ",".join(HANDLERS)}),
+            stdin=subprocess.PIPE,
+        )
+        try:
+            assert child.wait(ORPHANS_GONE_SECONDS) == EXIT_RELEASED_LATE
+        finally:
+            child.kill()
+            child.communicate()
+
+
+async def test_a_supervisor_that_can_no_longer_watch_the_fleet_ends_instead_of_going_on_blind(
+    stack: Stack, db: Database
+) -> None:
+    supervisor = stack.worker(HANDLERS, env={"OUTLAST_TRANSPORT": "pg"})
+    supervisor.wait_for_output("worker_entered")
+    async with db.session() as connection:
+        await connection.execute("ALTER TABLE workers RENAME COLUMN settled_at TO calmed_at")
+
+    assert supervisor.wait(20) == EXIT_FAILED
 
 
 def test_a_worker_that_is_stopped_before_the_database_ever_answered_exits_cleanly(tmp_path: Path) -> None:
