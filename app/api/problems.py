@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.domain.errors import DatabaseAway, DependencyAway, JsonRefused, OutlastError, Refused
+from app.domain.jsontext import token
 from app.telemetry import frames, log
 
 MEDIA_TYPE = "application/problem+json"
@@ -54,6 +55,16 @@ def response(refused: Refused, scope: Scope, headers: Mapping[str, str] | None =
     if refused.retry_after is not None:
         answer.headers["Retry-After"] = str(refused.retry_after)
     return answer
+
+
+def unreadable() -> bytes:
+    """The whole answer, to be followed by the end of the connection, to bytes that are not HTTP."""
+    name = uuid4().hex
+    body = json.dumps(document(Refused("bad-request", 400, "This is not an HTTP request."), name)).encode()
+    head = (
+        f"HTTP/1.1 400 Bad Request\r\nContent-Type: {MEDIA_TYPE}\r\nContent-Length: {len(body)}\r\nX-Request-Id: {name}"
+    )
+    return head.encode() + b"\r\nConnection: close\r\n\r\n" + body
 
 
 def request_id(scope: Scope) -> str:
@@ -108,7 +119,11 @@ def _allowed(routes: Sequence[APIRoute], path: str) -> str:
 
 def _from_validation(found: Sequence[Any]) -> Refused:
     """Says which parameter is wrong and why, without repeating its value."""
-    errors = [{"parameter": str(item["loc"][-1]), "detail": str(item["msg"])} for item in found]
+    errors = [
+        {"pointer": token(name), "parameter": name, "detail": str(item["msg"])}
+        for item in found
+        for name in (str(item["loc"][-1]),)
+    ]
     return Refused("invalid-request", 422, "A parameter of the request is not valid.", errors=errors)
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from datetime import datetime
 from typing import Annotated
 
-from fastapi import Query
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from fastapi import Query, Request
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
+from app.domain.errors import Refused
 from app.domain.filters import DeadFilter, JobFilter
-from app.domain.instants import to_utc
+from app.domain.jsontext import token
+from app.domain.request import read_instant
 from app.domain.states import Reason, State
 from app.usecases.read import LIMIT_DEFAULT, LIMIT_MAX
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,99}\z")]
-Instant = Annotated[AwareDatetime, AfterValidator(to_utc)]
+Instant = Annotated[datetime, BeforeValidator(read_instant)]
 Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{1,64}\z")]
 
 
@@ -49,3 +53,13 @@ class DeadQuery(_List):
 
 JobQueryParams = Annotated[JobQuery, Query()]
 DeadQueryParams = Annotated[DeadQuery, Query()]
+
+
+async def refuse_repeated(request: Request) -> None:
+    """Raises `Refused` 422 for a parameter given twice: taking one of them would answer another question."""
+    times = Counter(name for name, _ in request.query_params.multi_items())
+    errors = [
+        {"pointer": token(name), "parameter": name, "detail": "is given twice"} for name in times if times[name] > 1
+    ]
+    if errors:
+        raise Refused("invalid-request", 422, "A parameter of the request is not valid.", errors=errors)

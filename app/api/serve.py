@@ -10,7 +10,9 @@ from socket import socket
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from app.api import problems
 from app.api.application import create
 from app.api.auth import refuse_unsafe_binding
 from app.domain.errors import Refused
@@ -18,6 +20,15 @@ from app.settings import Settings
 
 GRACE_SECONDS = 5
 STOPPED, FAILED, NOT_ALLOWED = 0, 1, 3
+
+
+class Protocol(HttpToolsProtocol):
+    """HTTP/1.1 as uvicorn reads it; what cannot be read is answered with a problem document as well."""
+
+    def send_400_response(self, msg: str) -> None:
+        del msg  # uvicorn's own words, always the same
+        self.transport.write(problems.unreadable())
+        self.transport.close()
 
 
 class Server(uvicorn.Server):
@@ -60,7 +71,7 @@ def serve(settings: Settings, host: str, port: int) -> int:
             host=host,
             port=port,
             loop="uvloop",
-            http="httptools",
+            http=Protocol,
             ws="none",
             lifespan="on",
             log_config=None,

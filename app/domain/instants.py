@@ -9,14 +9,6 @@ _RANDOM_BITS = 80
 _MILLISECONDS_MAX = (1 << 48) - 1
 
 
-def to_utc(at: datetime) -> datetime:
-    """The same instant in UTC. Raises `ValueError` when that is before year 1 or after year 9999."""
-    try:
-        return at.astimezone(UTC)
-    except OverflowError as error:
-        raise ValueError("the instant lies outside the years 1 to 9999") from error
-
-
 def rfc3339(at: datetime) -> str:
     """`2031-01-01T12:00:00.000000Z`: UTC, microseconds always there, so that texts sort like times."""
     return at.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"

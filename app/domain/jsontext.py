@@ -28,12 +28,14 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 def read(data: bytes | str) -> JsonValue:
     """The value that JSON text (RFC 8259, UTF-8) stands for, with only its syntax checked.
 
-    Raises `JsonRefused`; its `why` gives line and column.
+    Raises `JsonRefused`: for what a lenient reader would take (NaN, a lone surrogate, too many digits) with the
+    place of it, else with line and column.
     """
     try:
         return cast("JsonValue", from_json(data, allow_inf_nan=False))
     except (ValueError, TypeError) as error:
-        raise JsonRefused(f"not JSON: {error}") from error
+        fault = _lenient_fault(data)
+        raise (JsonRefused(*fault) if fault else JsonRefused(f"not JSON: {error}")) from error
 
 
 def parse(data: bytes | str, *, depth_max: int = DEPTH_MAX) -> JsonValue:
@@ -63,6 +65,21 @@ def dump(value: object) -> str:
 def token(key: str | int) -> str:
     """One step of a JSON pointer (RFC 6901), with its slash."""
     return "/" + str(key).replace("~", "~0").replace("/", "~1")
+
+
+def _lenient_fault(data: bytes | str) -> tuple[str, str] | None:
+    """What is wrong, and where, with text that a lenient reader takes; None when it does not."""
+    try:
+        text = data if isinstance(data, str) else data.decode()
+        value: object = json.loads(text, parse_int=_bounded_int)
+        return _fault(value, DEPTH_MAX + 1)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _bounded_int(digits: str) -> int:
+    """The number; of one with too many digits, which Python does not read, one that is refused as well."""
+    return int(digits) if len(digits.lstrip("-")) <= DIGITS_MAX else _INTEGER_BOUND
 
 
 def _fault(value: object, depth_left: int) -> tuple[str, str] | None:

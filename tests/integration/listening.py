@@ -13,7 +13,7 @@ import uvicorn
 from httpx import AsyncClient
 
 from app.api.application import create
-from app.api.serve import Server
+from app.api.serve import Protocol, Server
 from app.domain.kinds import Defaults, Kind
 from app.settings import Settings
 from app.store import kinds
@@ -41,7 +41,7 @@ async def listening(settings: Settings, db: Database) -> AsyncIterator[AsyncClie
 async def serving(settings: Settings) -> AsyncIterator[AsyncClient]:
     """A client of a server, whatever its database knows and whether or not it answers."""
     app = create(settings)
-    server = Server(app, uvicorn.Config(app, port=0, log_config=None, http="httptools", ws="none"))
+    server = Server(app, uvicorn.Config(app, port=0, log_config=None, http=Protocol, ws="none"))
     running = asyncio.create_task(server.serve())
     while not server.started:
         assert not running.done()

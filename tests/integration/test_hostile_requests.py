@@ -48,17 +48,22 @@ HOSTILE: dict[str, tuple[str | bytes, str, str]] = {
     "UTF-16": (job().encode("utf-16"), "invalid-json", ""),
     "nested 100,000 deep": ('{"kind": "any", "input": ' + "[" * 100_000, "invalid-json", ""),
     "nested 101 deep": (job(input=0).replace("0", "[" * 101 + "]" * 101), "invalid-json", "/input" + "/0" * 100),
-    "NaN": ('{"kind": "any", "input": NaN}', "invalid-json", ""),
-    "NaN in a number of ours": ('{"kind": "any", "input": 1, "priority": NaN}', "invalid-json", ""),
-    "-Infinity": ('{"kind": "any", "input": {"a": -Infinity}}', "invalid-json", ""),
+    "NaN": ('{"kind": "any", "input": NaN}', "invalid-json", "/input"),
+    "NaN in a number of ours": ('{"kind": "any", "input": 1, "priority": NaN}', "invalid-json", "/priority"),
+    "-Infinity": ('{"kind": "any", "input": {"a": -Infinity}}', "invalid-json", "/input/a"),
     "1e400": ('{"kind": "any", "input": {"a": [1e400]}}', "invalid-json", "/input/a/0"),
     "1e400 in a number of ours": ('{"kind": "any", "input": 1, "priority": 1e400}', "invalid-json", "/priority"),
     "U+0000": ('{"kind": "any", "input": {"a": "\\u0000"}}', "invalid-json", "/input/a"),
     "U+0000 in a key": ('{"kind": "any", "input": {"b": {"\\u0000": 1}}}', "invalid-json", "/input/b"),
     "U+0000 in a kind": ('{"kind": "a\\u0000", "input": 1}', "invalid-json", "/kind"),
-    "a lone surrogate": ('{"kind": "any", "input": "\\ud800"}', "invalid-json", ""),
+    "a lone surrogate": ('{"kind": "any", "input": ["\\ud800"]}', "invalid-json", "/input/0"),
     "a lone surrogate in an unknown member": ('{"kind": "any", "input": 1, "\\udfff": 1}', "invalid-json", ""),
-    "5,000 digits": ('{"kind": "any", "input": ' + "1" * 5_000 + "}", "invalid-json", ""),
+    "a lone surrogate far down": (
+        '{"kind": "any", "input": {"a": [1, {"b": "x\\udc00"}]}}',
+        "invalid-json",
+        "/input/a/1/b",
+    ),
+    "5,000 digits": ('{"kind": "any", "input": ' + "1" * 5_000 + "}", "invalid-json", "/input"),
     "a time without a zone": (job(run_at="2031-01-01T12:00:00"), "invalid-request", "/run_at"),
     "a day that does not exist": (job(run_at="2031-02-30T12:00:00Z"), "invalid-request", "/run_at"),
     "beyond the horizon": (job(run_at="2999-01-01T12:00:00Z"), "invalid-request", "/run_at"),
@@ -103,6 +108,21 @@ async def test_an_idempotency_key_is_one_text_of_visible_ascii(client: AsyncClie
     for keys in ([""], ["a b"], ["é"], ["x" * 256], ["a", "b"]):
         headers = [(b"Idempotency-Key", key.encode()) for key in keys]
         problem(await client.post("/v1/jobs", content=job(), headers=headers), 422, "invalid-idempotency-key")
+
+
+async def test_bytes_that_are_not_http_are_a_problem_too(client: AsyncClient) -> None:
+    for head in (
+        "POST /v1/jobs HTTP/1.1\nHost: x\nIdempotency-Key: a\0b\nContent-Length: 0",
+        "POST /v1/jobs HTTP/1.1\nHost: x\nContent-Length: -1",
+        "GET /v1/jobs?kind=\xff HTTP/1.1\nHost: x",
+        "\1\2\3",
+    ):
+        answer = await send_raw(client, head)
+        assert (answer.status, answer.headers["content-type"]) == (400, "application/problem+json"), head
+        assert (answer.body["type"], answer.body["request_id"]) == (
+            "/problems/bad-request",
+            answer.headers["x-request-id"],
+        )
 
 
 async def test_an_encoded_body_is_refused(client: AsyncClient) -> None:

@@ -29,7 +29,18 @@ WRONG: list[dict[str, str]] = [
     *({"limit": value} for value in ("0", "201", "-1", "1e20", "4294967296", "9223372036854775808", "x", "")),
     *({"kind": value} for value in ("A", "a\n", "a\0", "é", "a" * 101, "")),
     *({"queue": value} for value in ("A b", "\0")),
-    *({"since": value} for value in ("2031-01-01T12:00:00", "2031-02-30T00:00:00Z", "10000-01-01T00:00:00Z", "x")),
+    *(
+        {"since": value}
+        for value in (
+            "2031-01-01T12:00:00",
+            "2031-02-30T00:00:00Z",
+            "10000-01-01T00:00:00Z",
+            "2031-01-01",
+            "1766000000",
+            "0",
+            "x",
+        )
+    ),
     *({"until": value} for value in ("0001-01-01T00:00:00+12:00", "9999-12-31T23:59:59-12:00")),
     *({"cursor": value} for value in ("", "x", "=", "é", "A" * 32, "A" * 43, "\0", "A" * 300)),
     {"state": "sleeping", "reason": "sleeping"},
@@ -143,6 +154,13 @@ async def test_a_parameter_that_makes_no_sense_is_422(client: AsyncClient) -> No
         answer = await client.get(path, params=wrong)
         assert answer.status_code == 422, wrong
         assert answer.headers["content-type"] == "application/problem+json"
+
+
+async def test_a_parameter_given_twice_is_422_and_named(client: AsyncClient) -> None:
+    for path in ("/v1/jobs", "/v1/dead-letters"):
+        answer = await client.get(path, params=[("limit", "1"), ("limit", "2")])
+        assert answer.status_code == 422
+        assert [error["pointer"] for error in answer.json()["errors"]] == ["/limit"]
 
 
 async def test_a_far_off_instant_is_only_a_bound(client: AsyncClient) -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 
 from app.api.access import JobId, UseDatabase
 from app.api.answers import as_json, as_json_unless_known
-from app.api.queries import DeadQueryParams
+from app.api.queries import DeadQueryParams, refuse_repeated
 from app.domain.views import dead_letter_json, page_json
 from app.usecases import read
 
 router = APIRouter(prefix="/v1/dead-letters", tags=["dead letters"])
 
 
-@router.get("")
+@router.get("", dependencies=[Depends(refuse_repeated)])
 async def list_dead_letters(query: DeadQueryParams, db: UseDatabase) -> Response:
     """`{data, next_cursor}`, newest death first; only `next_cursor: null` is the end."""
     page = await read.dead_letters(db, query.filters(), limit=query.limit, cursor=query.cursor)

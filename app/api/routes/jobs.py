@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 
 from app.api.access import JobId, UseDatabase, UseSettings, UseWaiting
 from app.api.answers import as_json, as_json_unless_known
-from app.api.queries import JobQueryParams
+from app.api.queries import JobQueryParams, refuse_repeated
 from app.api.waiting import wait_seconds
 from app.domain.explain import explanation_json
 from app.domain.states import TERMINAL
@@ -18,7 +18,7 @@ from app.usecases.explain import explain
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 
-@router.get("")
+@router.get("", dependencies=[Depends(refuse_repeated)])
 async def list_jobs(query: JobQueryParams, db: UseDatabase) -> Response:
     """`{data, next_cursor}`, newest first; only `next_cursor: null` is the end."""
     page = await read.jobs(db, query.filters(), limit=query.limit, cursor=query.cursor)
