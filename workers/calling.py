@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from hashlib import sha256
 from typing import Any, cast
 from uuid import UUID
@@ -44,6 +44,24 @@ class Caller:
             return await value if inspect.isawaitable(value) else value
         except ENDS_PROCESS as error:
             raise Permanent(f"{what} asked the process to exit: {type(error).__name__}({error})") from error
+
+
+class Late(Exception):
+    """A call's thread was so long in coming that the call may no longer begin."""
+
+
+def timely(function: Function, may_begin: Callable[[], bool]) -> Function:
+    """The function, but where it runs in a thread it asks there whether it may begin, and raises `Late` if not."""
+    if is_async(function):
+        return function
+
+    @wraps(function)
+    def begin(*args: Any, **keywords: Any) -> Any:
+        if not may_begin():
+            raise Late
+        return function(*args, **keywords)
+
+    return begin
 
 
 def idempotency_key(job_id: UUID, key: str) -> str:

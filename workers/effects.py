@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -33,7 +33,7 @@ from app.domain.errors import (
 )
 from app.domain.states import EffectState, Policy
 from workers.attempt_ledger import AttemptLedger
-from workers.calling import Caller, Function, idempotency_key, place_of, returned_type
+from workers.calling import Caller, Function, Late, idempotency_key, place_of, returned_type, timely
 from workers.failures import text_of
 from workers.ledger import Ledger
 from workers.roundtrip import adapter_of, decode, encode, fingerprint
@@ -206,7 +206,11 @@ class EffectEngine:
 
     async def _outside(self, effect: Wish, function: Function, args: tuple[Any, ...]) -> Any:
         derived_key = idempotency_key(self._lease.job.id, effect.key)
-        return await self._caller.call(effect.key, function, args, derived_key)
+        function = timely(function, self._lease.may_call_now)
+        while True:
+            with suppress(Late):
+                return await self._caller.call(effect.key, function, args, derived_key)
+            await self._lease.may_call()
 
     async def _keep(self, effect: Wish, value: object) -> Any:
         text, read = self._recordable(effect, value)

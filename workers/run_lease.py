@@ -33,6 +33,10 @@ class RunLease(Protocol):
         """Returns once a heartbeat is fresh enough for an outside call to begin. Raises `LeaseLost`."""
         ...
 
+    def may_call_now(self) -> bool:
+        """Whether one may begin this instant; may be asked from any thread."""
+        ...
+
     async def progress(self, json_text: str) -> None:
         """Shows `{"done", "total", "message"}`. Best effort; raises nothing."""
         ...

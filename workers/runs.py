@@ -55,6 +55,10 @@ class Run:
             await self._heart.next_answer()
         raise LeaseLost("the lease of this attempt is gone")
 
+    def may_call_now(self) -> bool:
+        """Whether an outside call may begin this instant; may be asked from any thread."""
+        return not self.lost.is_set() and self._heart.fresh()
+
     async def progress(self, json_text: str) -> None:
         """Shows progress while the attempt runs; best effort."""
         with suppress(DatabaseAway):

@@ -109,6 +109,9 @@ class _Lease:
     async def may_call(self) -> None:
         return
 
+    def may_call_now(self) -> bool:
+        return True
+
     async def progress(self, json_text: str) -> None:
         shown = jsontext.parse(json_text)
         assert isinstance(shown, dict)

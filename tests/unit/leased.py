@@ -51,5 +51,8 @@ class FakeLease:
         if self.lost.is_set():
             raise LeaseLost("the lease is gone")
 
+    def may_call_now(self) -> bool:
+        return self.fresh.is_set() and not self.lost.is_set()
+
     async def progress(self, json_text: str) -> None:
         self.shown.append(json.loads(json_text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from uuid import UUID
 
 import pytest
@@ -12,9 +13,11 @@ from app.domain.errors import (
     NotPerformed,
 )
 from app.domain.states import EffectState
-from tests.unit.effect_desk import Desk, cut_off
+from tests.unit.effect_desk import Desk, cut_off, until
 from tests.unit.leased import JOB
+from workers.calling import Caller
 from workers.memory_ledger import MemoryLedger
+from workers.threads import Threads
 
 
 async def test_a_repeatable_effect_of_unknown_outcome_is_repeated_and_counted(desk: Desk) -> None:
@@ -112,3 +115,35 @@ async def test_an_intent_whose_writer_may_still_be_calling_is_waited_for(desk: D
     await cut_off(desk.attempt().effect("pay", desk.hang, "7", policy="reconcile", reconcile=desk.refuse), desk)
     await desk.attempt().effect("pay", desk.send, "7", policy="reconcile", reconcile=desk.refuse)
     assert desk.ledger.alive == -1
+
+
+async def test_a_call_that_waited_for_its_thread_until_the_worker_was_cut_off_does_not_begin(desk: Desk) -> None:
+    """The heartbeat was fresh when the call was asked for; by the time it has a thread others may run the job."""
+    desk.caller = Caller(Threads(1))
+    ctx, begun, go_on = desk.attempt(), threading.Event(), threading.Event()
+
+    def hold(text: str) -> str:
+        begun.set()
+        assert go_on.wait(30)
+        return text
+
+    def note(text: str) -> str:
+        desk.calls.append(text)
+        return text
+
+    first = asyncio.create_task(ctx.effect("first", hold, "hi"))
+    await until(begun.is_set)
+    second = asyncio.create_task(ctx.effect("second", note, "ho"))
+    await until(lambda: (JOB.id, "second") in desk.ledger.rows)
+    for _ in range(20):
+        await asyncio.sleep(0)  # its intent is answered, and it waits for the thread
+    desk.lease.waiting.clear()
+    desk.lease.fresh.clear()
+    go_on.set()
+    assert await first == "hi"
+    await until(desk.lease.waiting.is_set)
+    assert desk.calls == []
+
+    desk.lease.fresh.set()
+    assert await second == "ho"
+    assert desk.calls == ["ho"]
