@@ -35,6 +35,7 @@ from workers.rescuer import Rescuer
 
 EXIT_OK = 0
 EXIT_COUNTED_OUT = 1
+EXIT_FAILED = 70  # EX_SOFTWARE of sysexits(3)
 
 ELECTION_SECONDS = 0.25
 HOT_SECONDS = 1.0
@@ -71,6 +72,8 @@ class Relay:
         bind_process(worker=str(self._me.id))
         self._heart.start()
         loops = [asyncio.create_task(loop) for loop in (self._terms(), self._doorbell.run())]
+        for loop in loops:
+            loop.add_done_callback(self._on_end)
         await self._stopping.wait()
         for loop in loops:
             loop.cancel()
@@ -81,6 +84,12 @@ class Relay:
     def stop(self) -> None:
         """Ends `run`."""
         self._stopping.set()
+
+    def _on_end(self, loop: asyncio.Task[None]) -> None:
+        if not loop.cancelled() and (error := loop.exception()) is not None:
+            log.error("loop_failed", error_type=type(error).__qualname__, where=frames(error))
+            self._exit_code = EXIT_FAILED
+            self.stop()
 
     async def _terms(self) -> None:
         """Stands by and leads, again and again, whatever happens to the servers."""
@@ -201,12 +210,14 @@ async def _until_leader(leadership: Leadership) -> None:
 
 
 async def _repeat(what: str, once: Callable[[], Awaitable[object]], every_seconds: float) -> None:
-    """Runs `once` for ever; a database that is away is waited for."""
+    """Runs `once` for ever; a database that is away is waited for, and what cannot be done ends nobody's term."""
     while True:
         try:
             await once()
         except DatabaseAway as error:
             log.warning("not_done_now", what=what, error=str(error))
+        except Exception as error:
+            log.error("not_done", what=what, error_type=type(error).__qualname__, where=frames(error))
         await asyncio.sleep(every_seconds)
 
 

@@ -207,3 +207,14 @@ async def _cut_all(settings: Settings) -> None:
         "WHERE application_name LIKE 'outlast %' AND pid <> pg_backend_pid()"
     )
     await session.close()
+
+
+async def test_upkeep_that_cannot_be_done_ends_no_term_of_the_leader(stack: Stack, db: Database) -> None:
+    async with db.session() as connection:
+        await connection.execute("ALTER FUNCTION outlast_make_partitions RENAME TO outlast_missing")
+
+    relay = stack.relay()
+    relay.wait_for_output('"not_done"')
+
+    assert "term_failed" not in relay.stderr
+    assert relay.stop() == 0
