@@ -157,15 +157,12 @@ def transact(key: str) -> HolderOperation:
 HOLDER: dict[str, HolderRow] = {
     "finish": (finish, "done", ()),
     "retry": (retry, "retrying r+1 end=failed", ()),
+    "retry before the last start": (retry, "retrying r+1 solo end=failed", [LAST_CRASH]),
     "retry for a quota": (retry_for_a_quota, "retrying l+1 end=failed", ()),
     "bury": (bury, "dead invalid_output end=failed", ()),
     "release": (release, "queued l+1 end=released", ()),
     "release past the cap": (release, "queued c+1 l+1 solo end=released", [ALL_RELEASES]),
-    "release past both caps": (
-        release,
-        "dead crashes_exhausted c+1 l+1 end=released",
-        [ALL_RELEASES, LAST_CRASH],
-    ),
+    "release past both caps": (release, "dead crashes_exhausted c+1 l+1 end=released", [ALL_RELEASES, LAST_CRASH]),
     "progress": (progress, "progress", ()),
     "intend": (intend("new", Policy.AT_MOST_ONCE), "new=intent", ()),
     "intend what another attempt may be doing": (intend(BEFORE, Policy.RECONCILE), "", ()),
@@ -338,11 +335,7 @@ OTHERS: dict[str, Row] = {
     "resolve performed, cleared": (performed, {}, [SURE]),
     "resolve not performed": (not_performed, {}, ()),
     "resolve not performed, forced": (not_performed_forced, {DEAD: "before=cleared by=resolve"}, ()),
-    "resolve not performed, its writer left": (
-        not_performed_by_one_who_left,
-        {DEAD: "before=cleared by=resolve"},
-        (),
-    ),
+    "resolve not performed, its writer left": (not_performed_by_one_who_left, {DEAD: "before=cleared by=resolve"}, ()),
     "rescue": (rescue, {RUNNING: "retrying c+1 solo end=lost"}, ()),
     "rescue, the first": (rescue, {RUNNING: "queued c+1 end=lost"}, [FIRST_CRASH]),
     "rescue, the last": (rescue, {RUNNING: "dead crashes_exhausted c+1 end=lost"}, [LAST_CRASH]),
@@ -351,6 +344,11 @@ OTHERS: dict[str, Row] = {
     "rescue of myself": (rescue_of_myself, {}, ()),
     "rescue_overdue in time": (rescue_overdue, {}, ()),
     "rescue_overdue": (rescue_overdue, {RUNNING: "retrying r+1 end=timed_out"}, [OVERDUE]),
+    "rescue_overdue before the last start": (
+        rescue_overdue,
+        {RUNNING: "retrying r+1 solo end=timed_out"},
+        [OVERDUE, LAST_CRASH],
+    ),
     "rescue_overdue, no retries left": (
         rescue_overdue,
         {RUNNING: "dead timed_out end=timed_out"},
