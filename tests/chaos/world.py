@@ -21,7 +21,7 @@ from tests.chaos.plan import Shape
 from tests.chaos.proxy import Proxy
 from tests.chaos.taps import PlainTap, PostgresTap
 from tests.conftest import in_database
-from tests.processes import Process, Stack, children
+from tests.processes import Process, Stack, children, is_running
 from workers.dev.embedded import Server, free_port
 from workers.dev.postgres import Postgres
 from workers.dev.redis import Redis
@@ -46,6 +46,11 @@ CLOCKS: dict[str, float] = {
     "worker_concurrency": 20,
     "max_crashes": 50,
 }
+
+SESSIONS = """
+SELECT application_name, state, wait_event, now() - state_change, pg_blocking_pids(pid), left(query, 200)
+FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
 
 
 async def until(condition: Callable[[], Awaitable[object]], seconds: float) -> bool:
@@ -144,22 +149,24 @@ class World:
         async with httpx.AsyncClient(base_url=self.sink_url) as client:
             return (await client.get("/counts")).json()
 
-    async def stop(self) -> list[int]:
-        """SIGTERM to every process; the pids that are left when each has had its time."""
-        family = [pid for one in self.stack.processes if one.alive() for pid in (one.pid, *children(one.pid))]
+    async def stop(self) -> list[str]:
+        """SIGTERM to every process; who is left when each has had its time, and what the sessions wait for."""
+        family = {pid: one for one in self.stack.processes if one.alive() for pid in (one.pid, *children(one.pid))}
         for one in self.stack.processes:
             if one.alive():
                 one.send(signal.SIGTERM)
 
         async def all_gone() -> bool:
-            return not any(one.alive() for one in self.stack.processes)
+            return not any(one.alive() or is_running(pid) for pid, one in family.items())
 
-        await until(all_gone, EXIT_SECONDS)
-        return [pid for pid in family if Path(f"/proc/{pid}").exists()]
+        if await until(all_gone, EXIT_SECONDS):
+            return []
+        sessions = [" ".join(map(str, row.values())) for row in await self.fetch(SESSIONS)]
+        return [f"{one.name} {pid}" for pid, one in family.items() if is_running(pid)] + sessions
 
     def late_refused(self) -> int:
         """How many late endings the workers of this run were refused, by their own word."""
-        return sum(one.stderr.count('"fenced"') for one in self.stack.processes if one.name == "worker")
+        return sum(one.stderr.count('"event": "fenced"') for one in self.stack.processes if one.name == "worker")
 
     async def _start_sink(self) -> None:
         self._sink = await asyncio.create_subprocess_exec(
