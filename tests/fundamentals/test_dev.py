@@ -47,6 +47,23 @@ def test_a_folder_has_one_dev(dev: DevStack, tmp_path: Path) -> None:
     assert dev.env["OUTLAST_API_URL"] == dev.url
 
 
+def test_a_port_that_is_taken_is_said_at_once_and_nothing_is_started(dev: DevStack, tmp_path: Path) -> None:
+    assert dev.url
+    port = dev.url.rpartition(":")[2]
+    argv = [sys.executable, "-m", "workers.main", "dev", "--port", port, "--data", str(tmp_path)]
+    ended = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert f"port {port} is taken" in ended.stderr
+    assert not (tmp_path / "postgres").exists()
+
+
+def test_without_workers_the_kinds_of_the_handlers_can_be_submitted_all_the_same(tmp_path: Path) -> None:
+    with DevStack.start(tmp_path / "data", tmp_path / "logs", workers=0) as alone:
+        assert alone.url
+        assert not [name for name in alone.pids if name.startswith("worker")]
+        assert alone.submit("test.double", {"value": 1})
+
+
 def test_dev_starts_again_whatever_dies(dev: DevStack) -> None:
     for name in ROLES:
         dev.kill(name)

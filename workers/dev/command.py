@@ -10,6 +10,7 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,12 +18,15 @@ from pydantic import SecretStr
 
 from app.cli.exits import ExitCode, say
 from app.settings import Settings
-from app.store.migrate import migrate
-from workers.dev.embedded import free_port
+from workers import migration
+from workers.dev.embedded import free_port, is_taken
 from workers.dev.failures import DevFailed
 from workers.dev.layout import Layout
 from workers.dev.servers import Servers, running
 from workers.dev.stack import DevStack
+
+PORT_WAIT_SECONDS = 2.0
+POLL_SECONDS = 0.05
 
 
 def run(settings: Settings, *, port: int, data: Path, workers: int, handlers: Sequence[str]) -> int:
@@ -35,12 +39,28 @@ def run(settings: Settings, *, port: int, data: Path, workers: int, handlers: Se
         signal.signal(number, signal.default_int_handler)
     layout = Layout(data.resolve())
     try:
-        with layout.owned(), running(settings, layout.root) as servers:
-            _serve(settings, layout, servers, port=port or free_port(), supervisors=workers, handlers=handlers)
+        with layout.owned():
+            api_port = _usable(port) if port else free_port()
+            with running(settings, layout.root) as servers:
+                _serve(settings, layout, servers, port=api_port, supervisors=workers, handlers=handlers)
     except DevFailed as failed:
         say(f"outlast: {failed}")
         return ExitCode.ERROR
     return ExitCode.OK
+
+
+def _usable(port: int) -> int:
+    """The port, once the API of an `outlast dev` that was just killed has let go of it.
+
+    Asked before anything starts: whoever answers on a port of ours would be taken for our own API.
+    Raises `DevFailed`.
+    """
+    end = time.monotonic() + PORT_WAIT_SECONDS
+    while is_taken(port):
+        if time.monotonic() > end:
+            raise DevFailed(f"port {port} is taken; choose another with --port, 0 for any free one")
+        time.sleep(POLL_SECONDS)
+    return port
 
 
 def _serve(
@@ -52,7 +72,7 @@ def _serve(
     if handlers:
         os.environ["OUTLAST_HANDLERS"] = ",".join(handlers)
     ours = settings.model_copy(update={"database_url": SecretStr(servers.database_url)})
-    migrate(ours)
+    migration.run(ours, [] if supervisors else handlers)  # the kinds that no worker of ours will publish
     layout.write_env(exports)
 
     def announce() -> None:

@@ -12,6 +12,7 @@ the lock held, sees that the recorded owner is gone and stops the orphan; the he
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -247,6 +248,17 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def is_taken(port: int) -> bool:
+    """Whether a server listens on this TCP port of 127.0.0.1."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            return error.errno == errno.EADDRINUSE
+    return False
 
 
 def _alive(pid: int) -> bool:
