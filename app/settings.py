@@ -5,8 +5,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Literal, Self
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+URL_SCHEMES = {
+    "database_url": ("postgresql://", "postgres://"),
+    "redis_url": ("redis://", "rediss://", "unix://"),
+}
 
 
 class Settings(BaseSettings):
@@ -52,6 +57,14 @@ class Settings(BaseSettings):
 
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_format: Literal["json", "console"] = "json"
+
+    @field_validator("database_url", "redis_url")
+    @classmethod
+    def _scheme(cls, url: SecretStr, info: ValidationInfo) -> SecretStr:
+        schemes = URL_SCHEMES[str(info.field_name)]
+        if not url.get_secret_value().startswith(schemes):
+            raise ValueError(f"must begin with {' or '.join(schemes)}")
+        return url
 
     @model_validator(mode="after")
     def _relations(self) -> Self:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from app.cli.exits import ExitCode, say
+from app.cli.exits import ExitCode, absence, say
 from app.cli.formats import Format, Row, show_document, show_rows
 from app.domain.errors import BrokerAway
 from app.domain.findings import Finding
@@ -31,7 +31,7 @@ def run(settings: Settings, output: Format) -> int:
         say(f"{len(findings)} finding(s)")
         return ExitCode.INVARIANT_BROKEN
     if broker_away is not None:
-        say(f"outlast: {broker_away}; the record is whole")
+        say(f"outlast: the record is whole, but {absence(broker_away)}")
         return ExitCode.DEPENDENCY_AWAY
     say("nothing is broken")
     return ExitCode.OK

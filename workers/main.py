@@ -16,6 +16,7 @@ from app.cli.commands import mount
 from app.cli.exits import exit_code_of, read_settings
 from app.cli.formats import Format
 from app.cli.options import Output
+from app.cli.text import refuse_what_is_no_text, speak_utf8
 
 Handlers = Annotated[
     list[str] | None, typer.Option("--handlers", help="Module that defines handlers; may be given again.")
@@ -34,7 +35,7 @@ cli = typer.Typer(
 
 @cli.command()
 def dev(
-    port: Annotated[int, typer.Option(help="Port of the API; 0 takes a free one.")] = 8080,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port of the API; 0 takes a free one.")] = 8080,
     data: Annotated[Path, typer.Option(help="Folder of the servers' data, env and pids.")] = Path(".outlast"),
     workers: Annotated[int, typer.Option(min=0, help="Worker supervisors to run.")] = 1,
     handlers: Handlers = None,
@@ -119,7 +120,13 @@ def _export(name: str, value: object | None) -> None:
 
 
 def main() -> None:
-    sys.exit(exit_code_of(lambda: cli(prog_name="outlast")))
+    speak_utf8()
+    sys.exit(exit_code_of(_run))
+
+
+def _run() -> None:
+    refuse_what_is_no_text([*sys.argv[1:], os.environ.get("OUTLAST_ACTOR", "")])
+    cli(prog_name="outlast")
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ from app.cli.dead_discard import discard
 from app.cli.dead_replay import replay
 from app.cli.formats import Format, Row, show_one, show_rows
 from app.cli.job_rows import JOB_FIELDS, job_sheet, retries, when
-from app.cli.options import Cursor, JobId, Limit, Output, Since, Until
-from app.cli.selecting import Fingerprint, Kind, Queue, ReasonCode
+from app.cli.options import Cursor, JobId, Kind, Limit, Output, Queue, Since, Until
+from app.cli.selecting import Fingerprint, ReasonCode
 from app.cli.session import on_database
 from app.domain.filters import DeadFilter
 from app.domain.views import JobView, dead_letter_json, dump

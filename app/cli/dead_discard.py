@@ -7,16 +7,14 @@ import typer
 from app.cli.answers import AnswerSheet
 from app.cli.exits import ExitCode, say
 from app.cli.formats import Format
-from app.cli.options import Actor, Output, Since, Until, Yes, actor, consent, refuse_unasked
+from app.cli.options import Actor, Kind, Output, Queue, Since, Until, Yes, actor, consent, refuse_unasked
 from app.cli.selecting import (
     DryRun,
     Everything,
     Expect,
     Fingerprint,
     Ids,
-    Kind,
     Most,
-    Queue,
     ReasonCode,
     Why,
     required,

@@ -8,7 +8,7 @@ from enum import IntEnum
 
 from pydantic import ValidationError
 
-from app.domain.errors import DependencyAway, HandlersRefused, JsonRefused, Refused
+from app.domain.errors import BrokerAway, DependencyAway, HandlersRefused, JsonRefused, Refused
 from app.settings import Settings
 
 
@@ -49,6 +49,12 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def absence(away: DependencyAway) -> str:
+    """Which server does not answer, where to look for its address, and what was heard instead."""
+    server, setting = ("the broker", "REDIS") if isinstance(away, BrokerAway) else ("PostgreSQL", "DATABASE")
+    return f"{server} (OUTLAST_{setting}_URL) does not answer: {away}"
+
+
 def exit_code_of(command: Callable[[], object]) -> int:
     """Runs a command to its end and says how it went; errors become one line of talk.
 
@@ -65,7 +71,7 @@ def exit_code_of(command: Callable[[], object]) -> int:
         say(f"outlast: {refused}")
         return ExitCode.USAGE
     except DependencyAway as away:
-        say(f"outlast: {away}")
+        say(f"outlast: {absence(away)}")
         return ExitCode.DEPENDENCY_AWAY
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
@@ -78,7 +84,10 @@ def read_settings() -> Settings:
         return Settings()
     except ValidationError as error:
         found = [
-            {"pointer": "OUTLAST_" + "_".join(str(part) for part in one["loc"]).upper(), "detail": one["msg"]}
+            {
+                "pointer": "_".join(["OUTLAST", *map(str, one["loc"])]).upper(),
+                "detail": one["msg"].removeprefix("Value error, "),
+            }
             for one in error.errors(include_input=False, include_url=False, include_context=False)
         ]
         raise Refused("invalid-settings", 422, "the settings are not valid", errors=found) from None

@@ -13,7 +13,22 @@ from app.cli.formats import Format, Row, show_one, show_rows
 from app.cli.job_rows import JOB_FIELDS, JOB_TITLES, job_row, job_sheet
 from app.cli.job_submit import submit
 from app.cli.job_watch import watch
-from app.cli.options import Actor, Cursor, Ids, JobId, Limit, Output, Since, Until, Yes, actor, consent, read_ids
+from app.cli.options import (
+    Actor,
+    Cursor,
+    Ids,
+    JobId,
+    Kind,
+    Limit,
+    Output,
+    Queue,
+    Since,
+    Until,
+    Yes,
+    actor,
+    consent,
+    read_ids,
+)
 from app.cli.session import on_database
 from app.domain.answers import Answer, refusal
 from app.domain.errors import Refused
@@ -41,8 +56,8 @@ commands.command("watch")(watch)
 @commands.command("list")
 def list_jobs(
     state: Annotated[State | None, typer.Option(help="Only jobs in this state.")] = None,
-    kind: Annotated[str | None, typer.Option(help="Only jobs of this kind.")] = None,
-    queue: Annotated[str | None, typer.Option(help="Only jobs of this queue.")] = None,
+    kind: Kind = None,
+    queue: Queue = None,
     since: Since = None,
     until: Until = None,
     limit: Limit = read.LIMIT_DEFAULT,

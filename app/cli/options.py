@@ -16,6 +16,7 @@ from uuid import UUID
 import typer
 
 from app.cli.formats import Format
+from app.domain.kinds import NAME_PATTERN, is_name
 from app.domain.request import read_instant
 
 Output = Annotated[Format, typer.Option("--output", "-o", help="How data is printed.")]
@@ -35,14 +36,25 @@ _is_age = re.compile(r"([0-9]{1,6})([smhd])").fullmatch
 def moment(text: str) -> datetime:
     """An instant: RFC 3339 with a zone, or an age such as `90s`, `15m`, `6h`, `7d`."""
     age = _is_age(text)
-    if age is not None:
-        return datetime.now(UTC) - timedelta(**{_UNITS[age[2]]: int(age[1])})
     try:
-        return read_instant(text)
+        if age is None:
+            return read_instant(text)
+        return datetime.now(UTC) - timedelta(**{_UNITS[age[2]]: int(age[1])})
+    except OverflowError:
+        raise typer.BadParameter("that is before all times") from None
     except ValueError as error:
         raise typer.BadParameter(f"{error}, or an age such as 15m, 6h, 7d") from None
 
 
+def name(text: str) -> str:
+    """What can name a kind or a queue: a filter by anything else would silently find nothing."""
+    if not is_name(text):
+        raise typer.BadParameter(f"a name matches {NAME_PATTERN}")
+    return text
+
+
+Kind = Annotated[str | None, typer.Option(parser=name, metavar="NAME", help="Only those of this kind.")]
+Queue = Annotated[str | None, typer.Option(parser=name, metavar="NAME", help="Only those of this queue.")]
 Since = Annotated[datetime | None, typer.Option(parser=moment, metavar="TIME", help="From this time on, or age: 6h.")]
 Until = Annotated[datetime | None, typer.Option(parser=moment, metavar="TIME", help="Before this time, or age: 6h.")]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated
@@ -17,11 +18,20 @@ from app.domain.views import dump
 from app.store.database import Database
 from app.usecases.selection import Selection, Survey, batches
 
+_is_fingerprint = re.compile(r"[0-9a-f]{1,64}").fullmatch
+
+
+def fingerprint(text: str) -> str:
+    if _is_fingerprint(text) is None:
+        raise typer.BadParameter("a fingerprint is 1 to 64 hexadecimal digits")
+    return text
+
+
 Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID...]", help="Job ids; - reads them from stdin.")]
-Kind = Annotated[str | None, typer.Option(help="Only dead letters of this kind.")]
 ReasonCode = Annotated[Reason | None, typer.Option("--reason-code", help="Only dead letters with this reason.")]
-Queue = Annotated[str | None, typer.Option(help="Only dead letters of this queue.")]
-Fingerprint = Annotated[str | None, typer.Option(help="Only dead letters that failed like this.")]
+Fingerprint = Annotated[
+    str | None, typer.Option(parser=fingerprint, metavar="HEX", help="Only dead letters that failed like this.")
+]
 Everything = Annotated[bool, typer.Option("--all", help="Every dead letter; an empty filter needs it.")]
 Most = Annotated[int | None, typer.Option("--limit", min=1, help="At most so many jobs.")]
 Expect = Annotated[int | None, typer.Option(min=0, help="Exit 5 unless exactly so many jobs match.")]

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from uuid import UUID
 
 import pytest
 import typer
 
 from app.cli.dead_replay import rate_of
+from app.cli.exits import ExitCode, exit_code_of, read_settings
 from app.cli.formats import aligned, cell
-from app.cli.options import moment, read_ids
+from app.cli.options import moment, name, read_ids
+from app.cli.selecting import fingerprint
+from app.cli.text import refuse_what_is_no_text
+from app.domain.errors import BrokerAway, DatabaseAway, DependencyAway, Refused
 from app.domain.impact import Impact, merged
 
 
@@ -52,3 +57,42 @@ def test_columns_stand_under_their_titles() -> None:
 def test_impact_of_several_batches_is_one_figure_per_kind_and_reason() -> None:
     parts = [Impact("b", "r", 1, 2, 3, 4, 1), Impact("a", "r", 1, 0, 0, 0, 0), Impact("b", "r", 10, 20, 30, 40, 1)]
     assert merged(parts) == [Impact("a", "r", 1, 0, 0, 0, 0), Impact("b", "r", 11, 22, 33, 44, 2)]
+
+
+@pytest.mark.parametrize("text", ["999999d", "2031-01-01T12:00:00", "soon"])
+def test_a_moment_that_is_none_is_a_usage_error(text: str) -> None:
+    with pytest.raises(typer.BadParameter):
+        moment(text)
+
+
+def test_a_filter_that_can_match_nothing_is_a_usage_error() -> None:
+    assert name("ticket.triage") == "ticket.triage"
+    assert fingerprint("5c1d") == "5c1d"
+    for parse, text in ((name, "Ticket Triage"), (name, ""), (fingerprint, "5C1D"), (fingerprint, "\udcff")):
+        with pytest.raises(typer.BadParameter):
+            parse(text)
+
+
+def test_an_argument_that_is_not_utf_8_is_refused() -> None:
+    refuse_what_is_no_text(["--reason", "été"])
+    with pytest.raises(Refused, match="not UTF-8"):
+        refuse_what_is_no_text(["--reason", "\udcff"])
+
+
+@pytest.mark.parametrize(("setting", "url"), [("DATABASE_URL", "nonsense"), ("REDIS_URL", "http://127.0.0.1")])
+def test_an_address_of_the_wrong_kind_is_a_usage_error_that_names_the_setting(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], setting: str, url: str
+) -> None:
+    monkeypatch.setenv(f"OUTLAST_{setting}", url)
+    assert exit_code_of(read_settings) == ExitCode.USAGE
+    assert f"OUTLAST_{setting}: must begin with " in capsys.readouterr().err
+
+
+def test_a_server_that_is_away_is_named_with_where_its_address_comes_from(capsys: pytest.CaptureFixture[str]) -> None:
+    def ask(away: DependencyAway) -> None:
+        raise away
+
+    broker, database = BrokerAway("no"), DatabaseAway("no")
+    for away, words in ((database, "PostgreSQL (OUTLAST_DATABASE_URL)"), (broker, "the broker (OUTLAST_REDIS_URL)")):
+        assert exit_code_of(partial(ask, away)) == ExitCode.DEPENDENCY_AWAY
+        assert capsys.readouterr().err == f"outlast: {words} does not answer: no\n"
