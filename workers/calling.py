@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any, cast
 from uuid import UUID
 
-from app.domain.errors import Permanent
+from app.domain.errors import CallLate, Permanent
 from workers.threads import Threads
 
 Function = Callable[..., Any]
@@ -46,19 +46,15 @@ class Caller:
             raise Permanent(f"{what} asked the process to exit: {type(error).__name__}({error})") from error
 
 
-class Late(Exception):
-    """A call's thread was so long in coming that the call may no longer begin."""
-
-
 def timely(function: Function, may_begin: Callable[[], bool]) -> Function:
-    """The function, but where it runs in a thread it asks there whether it may begin, and raises `Late` if not."""
+    """The function, but where it runs in a thread it asks there whether it may begin, and raises `CallLate` if not."""
     if is_async(function):
         return function
 
     @wraps(function)
     def begin(*args: Any, **keywords: Any) -> Any:
         if not may_begin():
-            raise Late
+            raise CallLate
         return function(*args, **keywords)
 
     return begin

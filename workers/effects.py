@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from app.domain.effects import EffectRow, Grant, IntentAnswer
 from app.domain.errors import (
+    CallLate,
     EffectError,
     EffectMismatch,
     EffectUnknown,
@@ -33,7 +34,7 @@ from app.domain.errors import (
 )
 from app.domain.states import EffectState, Policy
 from workers.attempt_ledger import AttemptLedger
-from workers.calling import Caller, Function, Late, idempotency_key, place_of, returned_type, timely
+from workers.calling import Caller, Function, idempotency_key, place_of, returned_type, timely
 from workers.failures import text_of
 from workers.ledger import Ledger
 from workers.roundtrip import adapter_of, decode, encode, fingerprint
@@ -208,7 +209,7 @@ class EffectEngine:
         derived_key = idempotency_key(self._lease.job.id, effect.key)
         function = timely(function, self._lease.may_call_now)
         while True:
-            with suppress(Late):
+            with suppress(CallLate):
                 return await self._caller.call(effect.key, function, args, derived_key)
             await self._lease.may_call()
 

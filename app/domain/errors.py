@@ -12,6 +12,7 @@ OutlastError
 │   └── NotRecordable       a result that is not JSON or is too large
 ├── HandlersRefused         a module or a handler that cannot be used
 ├── LeaseLost               this attempt no longer holds the job
+├── CallLate                a call's thread came too late for it to begin now
 ├── JsonRefused             text that is not the JSON we keep
 ├── TooLarge                a value whose JSON text is over its limit
 ├── Unstorable              values that PostgreSQL does not take
@@ -80,6 +81,10 @@ class NotRecordable(EffectError):
 
 class LeaseLost(OutlastError):
     """This attempt no longer holds the job; nothing it writes counts."""
+
+
+class CallLate(OutlastError):
+    """A call's thread was so long in coming that the call may no longer begin; it did not."""
 
 
 class JsonRefused(OutlastError):
