@@ -112,7 +112,8 @@ class Context(Facts):
     async def transact(self, key: str, fn: Callable[[Any, *Args], Awaitable[R]], *args: *Args) -> R:
         """The result of `fn(connection, *args)`, in a PostgreSQL transaction that records the effect: exactly once.
 
-        `connection` is an asyncpg connection inside that transaction. Raises as `effect`.
+        `connection` is an asyncpg connection inside that transaction. It holds the lease: between two statements
+        `fn` must not pause for `LEASE_SECONDS`, or the server ends it and all is done anew. Raises as `effect`.
         """
         return await self._effects.transact(key, fn, args)
 
