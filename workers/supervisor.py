@@ -47,7 +47,7 @@ class Child:
 
     def __init__(self, on_end: Callable[[Child, str, int], None]) -> None:
         self.orders: Orders | None = None
-        self.ordered_at = 0.0
+        self.ordered_at = time.monotonic()  # without orders: since it was started
         with stop_signals.blocked():
             self._popen = subprocess.Popen(
                 [sys.executable, "-m", "workers.child", str(os.getpid())], stdin=subprocess.PIPE, start_new_session=True
