@@ -46,7 +46,7 @@ def test_a_child_whose_supervisor_was_gone_before_it_could_look_ends_all_the_sam
             stdin=subprocess.PIPE,
         )
         try:
-            assert child.wait(ORPHANS_GONE_SECONDS) == EXIT_RELEASED_LATE
+            assert child.wait(30) == EXIT_RELEASED_LATE
         finally:
             child.kill()
             child.communicate()
@@ -60,7 +60,7 @@ async def test_a_supervisor_that_can_no_longer_watch_the_fleet_ends_instead_of_g
     async with db.session() as connection:
         await connection.execute("ALTER TABLE workers RENAME COLUMN settled_at TO calmed_at")
 
-    assert supervisor.wait(20) == EXIT_FAILED
+    assert supervisor.wait(30) == EXIT_FAILED
 
 
 def test_a_worker_that_is_stopped_before_the_database_ever_answered_exits_cleanly(tmp_path: Path) -> None:
