@@ -20,6 +20,7 @@ from tests.chaos import report
 from tests.chaos.plan import plan
 from tests.chaos.run import run
 from tests.chaos.shapes import SHAPES
+from tests.chaos.world import make_template
 from workers.dev.postgres import Postgres
 from workers.dev.redis import Redis
 
@@ -32,6 +33,7 @@ def main(names: Sequence[str]) -> int:
     print(report.header(), flush=True)
     began, bad = time.monotonic(), 0
     with Postgres(folder) as postgres, Redis(folder, durable=False) as redis:
+        asyncio.run(make_template(postgres))
         for shape in shapes:
             result = asyncio.run(run(plan(shape, seed), postgres, redis, folder / shape.name))
             print(report.row(shape, result.history, result.findings, result.took_seconds), flush=True)

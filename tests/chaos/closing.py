@@ -43,7 +43,9 @@ async def _broker(world: World) -> list[Finding]:
             left["pending"] = broker.xpending(stream, keys.GROUP)["pending"] if broker.exists(stream) else 0
         return not any(left.values())
 
-    return [] if await until(empty, world.settings.lease_seconds + QUIET_SECONDS) else [Finding("broker", "", f"{left}")]
+    return (
+        [] if await until(empty, world.settings.lease_seconds + QUIET_SECONDS) else [Finding("broker", "", f"{left}")]
+    )
 
 
 async def _idle(world: World) -> list[Finding]:

@@ -22,6 +22,7 @@ from tests.processes import ROOT, Process, is_running
 
 HIT_SECONDS = 8.0
 EXIT_SECONDS = 15.0
+ENTER_SECONDS = 30.0
 REDIS_AWAY_SECONDS = 10.0
 REPLAY_ID = "chaos"
 REPLAY_KILLED_AFTER_SECONDS = (0.8, 3.0)
@@ -122,10 +123,16 @@ class Faults:
         return f"{pid} {job_id} {attempt}" if beyond else None
 
     async def restart_worker(self, _: float) -> str | None:
-        """SIGTERM to a supervisor while another starts; it must leave with 0 within the grace period."""
-        leaving = self._world.workers.pop(0)
-        leaving.send(signal.SIGTERM)
+        """Another worker is started; once it has entered an old one gets SIGTERM, and must leave with 0 in time."""
         self._world.start_worker()
+        leaving, entering = self._world.workers.pop(0), self._world.workers[-1]
+
+        async def entered() -> bool:
+            return "worker_entered" in entering.stderr
+
+        if not await until(entered, ENTER_SECONDS):
+            return None
+        leaving.send(signal.SIGTERM)
         await self._gone(leaving)
         return str(leaving.pid)
 

@@ -19,7 +19,8 @@ class Shape:
     """What a run is made of. `faults` counts what is fired, by name; `seconds` are how long the load goes on.
 
     `wanted` is the least that must have been seen for the run to count (`checker.bites`), faults included;
-    `cancel_share` of the jobs are cancelled, each at a random moment up to `cancel_seconds` after its submit.
+    `cancel_share` of the jobs are cancelled, each at a random moment up to `cancel_seconds` after its submit;
+    `charges` says whether a job may be charged a crash at all.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Shape:
     cancel_share: float = 0.0
     cancel_seconds: float = 0.3
     charges: bool = True
+    workers: int = 2
 
 
 @dataclass(frozen=True, slots=True)

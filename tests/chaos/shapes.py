@@ -24,6 +24,7 @@ SHAPES = (
         wanted={"worker killed": 13, "worker and supervisor killed": 2, "rescued": 15},
         mix=SLOWER,
         settings={"worker_concurrency": 6},
+        workers=3,
     ),
     Shape(
         "N3",

@@ -28,7 +28,7 @@ from workers.dev.redis import Redis
 
 HANDLERS = ["tests.chaos.handlers"]
 RELAYS = 2
-WORKERS = 3
+TEMPLATE = "chaos"
 READY_SECONDS = 60.0
 POLL_SECONDS = 0.02
 EXIT_SECONDS = 20.0
@@ -63,6 +63,14 @@ async def until(condition: Callable[[], Awaitable[object]], seconds: float) -> b
     return True
 
 
+async def make_template(postgres: Postgres) -> None:
+    """A migrated database that every run gets a copy of."""
+    admin = await asyncpg.connect(postgres.url)
+    await admin.execute(f"CREATE DATABASE {TEMPLATE}")
+    await admin.close()
+    await asyncio.to_thread(migrate, Settings(database_url=SecretStr(in_database(postgres.url, TEMPLATE))))
+
+
 class World:
     """One run's processes, on servers that outlast the run, in a database of its own."""
 
@@ -88,9 +96,8 @@ class World:
 
     async def __aenter__(self) -> Self:
         admin = await asyncpg.connect(self.postgres.url)
-        await admin.execute(f"CREATE DATABASE {urlsplit(self.database_url).path.lstrip('/')}")
+        await admin.execute(f"CREATE DATABASE {urlsplit(self.database_url).path.lstrip('/')} TEMPLATE {TEMPLATE}")
         await admin.close()
-        await asyncio.to_thread(migrate, self.settings)
         ports = {name: await road.start() for name, road in self.roads.items()}
         self.api_url = f"http://127.0.0.1:{ports['api']}"
         self.stack.settings = self.settings.model_copy(
@@ -103,7 +110,7 @@ class World:
         self.api = self.start_api()
         for _ in range(RELAYS):
             self.start_relay()
-        for _ in range(WORKERS):
+        for _ in range(self._shape.workers):
             self.start_worker()
         return self
 
