@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from typing import Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -60,10 +61,12 @@ class Settings(BaseSettings):
 
     @field_validator("database_url", "redis_url")
     @classmethod
-    def _scheme(cls, url: SecretStr, info: ValidationInfo) -> SecretStr:
+    def _address(cls, url: SecretStr, info: ValidationInfo) -> SecretStr:
         schemes = URL_SCHEMES[str(info.field_name)]
         if not url.get_secret_value().startswith(schemes):
             raise ValueError(f"must begin with {' or '.join(schemes)}")
+        if not _is_address(url.get_secret_value()):
+            raise ValueError("has a host or a port that cannot be read")
         return url
 
     @model_validator(mode="after")
@@ -81,6 +84,15 @@ class Settings(BaseSettings):
     @property
     def queue_names(self) -> list[str]:
         return names(self.queues)
+
+
+def _is_address(url: str) -> bool:
+    """Whether host and port can be read. Several hosts, as PostgreSQL allows, are left to its driver."""
+    try:
+        parts = urlsplit(url)
+        return "," in parts.netloc or parts.port is None or parts.port > 0
+    except ValueError:
+        return False
 
 
 def names(text: str) -> list[str]:

@@ -7,7 +7,10 @@ from collections.abc import AsyncIterator, Sequence
 from uuid import UUID, uuid4
 
 import pytest
+from pydantic import SecretStr
 
+from app.cli.exits import ExitCode
+from app.cli.formats import Format
 from app.settings import Settings
 from app.store.fleet import Fleet
 from app.transport import keys
@@ -15,6 +18,7 @@ from app.transport.connect import publisher, subscriber
 from app.usecases.cancel import cancel
 from tests.integration.raw_redis import RawRedis
 from tests.integration.world import World
+from workers import audit
 from workers.broker_audit import broker_findings
 
 STREAM = keys.stream("default")
@@ -116,3 +120,17 @@ async def _deliver(settings: Settings, worker_id: UUID, ids: Sequence[UUID]) -> 
     finally:
         await consumer.close()
         await relay.close()
+
+
+async def test_an_audit_that_cannot_ask_the_broker_says_so_whatever_the_record_holds(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    away = world.settings.model_copy(update={"redis_url": SecretStr("redis://127.0.0.1:1/0")})
+    [job_id] = await world.submit()
+    assert await asyncio.to_thread(audit.run, away, Format.IDS) == ExitCode.DEPENDENCY_AWAY
+    assert capsys.readouterr().out == ""
+    await world.execute("DELETE FROM outbox")
+    assert await asyncio.to_thread(audit.run, away, Format.IDS) == ExitCode.INVARIANT_BROKEN
+    said = capsys.readouterr()
+    assert said.out == f"{job_id}\n"
+    assert "the broker (OUTLAST_REDIS_URL) does not answer" in said.err

@@ -79,13 +79,29 @@ def test_an_argument_that_is_not_utf_8_is_refused() -> None:
         refuse_what_is_no_text(["--reason", "\udcff"])
 
 
-@pytest.mark.parametrize(("setting", "url"), [("DATABASE_URL", "nonsense"), ("REDIS_URL", "http://127.0.0.1")])
-def test_an_address_of_the_wrong_kind_is_a_usage_error_that_names_the_setting(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], setting: str, url: str
+@pytest.mark.parametrize(
+    ("setting", "url", "why"),
+    [
+        ("DATABASE_URL", "nonsense", "must begin with postgresql://"),
+        ("REDIS_URL", "http://127.0.0.1", "must begin with redis://"),
+        ("DATABASE_URL", "postgresql://u:geheim@127.0.0.1:port/x", "has a host or a port that cannot be read"),
+        ("DATABASE_URL", "postgresql://u:geheim@127.0.0.1:99999/x", "has a host or a port that cannot be read"),
+        ("REDIS_URL", "redis://:geheim@[::1/0", "has a host or a port that cannot be read"),
+    ],
+)
+def test_an_address_that_is_none_is_a_usage_error_that_names_the_setting_and_no_secret(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], setting: str, url: str, why: str
 ) -> None:
     monkeypatch.setenv(f"OUTLAST_{setting}", url)
     assert exit_code_of(read_settings) == ExitCode.USAGE
-    assert f"OUTLAST_{setting}: must begin with " in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"OUTLAST_{setting}: {why}" in said
+    assert "geheim" not in said
+
+
+def test_several_hosts_are_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OUTLAST_DATABASE_URL", "postgresql://u:p@a:5432,b:5433/x")
+    read_settings()
 
 
 def test_a_server_that_is_away_is_named_with_where_its_address_comes_from(capsys: pytest.CaptureFixture[str]) -> None:
