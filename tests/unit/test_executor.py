@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, field_validator
+from pydantic import BaseModel, field_serializer, field_validator
 
 from app.domain.errors import LeaseLost, Permanent, Throttled, Transient
 from app.domain.outcomes import Bury, Done, Gone, Retry
@@ -23,11 +23,15 @@ class Order(BaseModel):
     @field_validator("amount")
     @classmethod
     def _is_known(cls, amount: int) -> int:
-        return 100 // amount
+        return 100 // amount if amount >= 0 else sys.exit(0)
 
 
 class Bill(BaseModel):
     total: int
+
+    @field_serializer("total")
+    def _is_payable(self, total: int) -> int:
+        return total if total < 100 else sys.exit(0)
 
 
 @task("executor.bill")
@@ -39,6 +43,25 @@ async def test_a_handler_gets_its_input_as_its_model_and_its_result_is_done(benc
     assert await bench.run(bill, input='{"amount": 4}') == Done('{"total":25}')
 
 
+async def test_a_serializer_that_breaks_is_an_invalid_output(bench: Bench) -> None:
+    assert reason_of(await bench.run(bill, input='{"amount": 1}')) is Reason.INVALID_OUTPUT
+
+
+async def test_who_a_task_works_for_is_known_within_its_handler_and_its_effects(bench: Bench) -> None:
+    async def whose() -> str | None:
+        current = asyncio.current_task()
+        assert current is not None
+        owner = bench.executor.owner_of(current)
+        return owner and owner[1]
+
+    @task("executor.whose")
+    async def handler(ctx: Context, given: Any) -> list[str | None]:
+        return [await whose(), *await asyncio.gather(ctx.effect("a", whose), ctx.effect("b", whose))]
+
+    assert await bench.run(handler) == Done('["executor.whose","executor.whose","executor.whose"]')
+    assert await whose() is None
+
+
 async def test_an_input_its_model_refuses_is_dead_without_a_start(bench: Bench) -> None:
     for text in ('{"amount": "marker-81c"}', "{}", "[]"):
         outcome = await bench.run(bill, input=text)
@@ -48,7 +71,8 @@ async def test_an_input_its_model_refuses_is_dead_without_a_start(bench: Bench) 
 
 
 async def test_a_validator_that_breaks_is_an_invalid_input_too(bench: Bench) -> None:
-    assert reason_of(await bench.run(bill, input='{"amount": 0}')) is Reason.INVALID_INPUT
+    for amount in (0, -1):
+        assert reason_of(await bench.run(bill, input=f'{{"amount": {amount}}}')) is Reason.INVALID_INPUT
 
 
 @pytest.mark.parametrize(

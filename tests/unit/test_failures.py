@@ -7,6 +7,7 @@ import urllib.error
 from datetime import UTC, datetime, timedelta
 from email.message import Message
 from email.utils import format_datetime
+from typing import Any
 
 import httpx
 import pytest
@@ -199,6 +200,39 @@ def test_an_exception_whose_own_text_fails_is_told_all_the_same() -> None:
     failure = failure_of(Hostile())
     assert failure.type.endswith("Hostile")
     assert "RuntimeError" in failure.message
+
+
+class Deadly(Exception):
+    """Its own code ends whoever asks it."""
+
+    def __str__(self) -> str:
+        raise SystemExit(0)
+
+
+def endless_group() -> Exception:
+    error: Exception = ValueError("at the bottom")
+    for _ in range(5_000):
+        error = ExceptionGroup[Exception]("more", [error])
+    return error
+
+
+@pytest.mark.parametrize("error", [Deadly(), endless_group()], ids=["deadly", "endless"])
+def test_an_exception_that_cannot_be_read_is_permanent_and_raises_nothing(error: Exception) -> None:
+    ending = ending_of(error)
+    assert isinstance(ending, Final)
+    assert ending.reason is Reason.PERMANENT_ERROR
+    assert "cannot be read" in ending.failure.message
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [("soon", None), (timedelta(seconds=3), None), (10**400, None), ("7", 7.0)],
+    ids=["text", "timedelta", "huge", "digits"],
+)
+def test_a_retry_after_of_a_handler_that_is_no_number_counts_for_nothing(given: Any, seconds: float | None) -> None:
+    ending = ending_of(Transient("later", retry_after=given))
+    assert isinstance(ending, Passing)
+    assert ending.retry_after == seconds
 
 
 def test_failures_of_one_kind_share_a_fingerprint_and_others_do_not() -> None:

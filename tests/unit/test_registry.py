@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +138,18 @@ def test_a_type_without_a_json_schema_is_refused_when_kinds_are_published() -> N
 
     with pytest.raises(HandlersRefused, match="no JSON Schema"):
         Registry([task_of(handler)]).published()
+
+
+def test_a_function_that_yields_cannot_be_a_handler() -> None:
+    async def asynchronous(ctx: Context, value: int) -> AsyncIterator[int]:
+        yield value
+
+    def blocking(ctx: SyncContext, value: int) -> Iterator[int]:
+        yield value
+
+    for function in (asynchronous, blocking):
+        with pytest.raises(HandlersRefused, match="yields"):
+            task("registry.yields")(function)
 
 
 def test_an_empty_registry_knows_nothing() -> None:

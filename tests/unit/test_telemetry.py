@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import logging
 import threading
@@ -106,6 +107,26 @@ def test_an_exception_is_its_chain_of_types_texts_and_frames(capsys: pytest.Capt
     assert (outer["type"], inner["type"]) == ("ValueError", "KeyError")
     assert len(outer["text"]) == telemetry.TEXT_CHARS_MAX
     assert "test_an_exception_is_its_chain" in outer["where"][-1]
+
+
+def test_of_a_deep_stack_the_innermost_frames_are_told() -> None:
+    def descend(levels: int) -> list[str]:
+        if levels:
+            return descend(levels - 1)
+        frame = inspect.currentframe()
+        assert frame is not None
+        return telemetry.stack(frame)
+
+    def fail(levels: int) -> None:
+        if not levels:
+            raise ValueError("far down")
+        fail(levels - 1)
+
+    with pytest.raises(ValueError, match="far down") as raised:
+        fail(500)
+    for places, name in ((descend(500), "descend"), (telemetry.frames(raised.value), "fail")):
+        assert len(places) == telemetry.FRAMES_MAX
+        assert places[-1].endswith(f" {name}")
 
 
 async def test_a_forgotten_task_is_reported_without_the_text_of_its_error(capsys: pytest.CaptureFixture[str]) -> None:
