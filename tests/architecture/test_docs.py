@@ -17,7 +17,8 @@ from workers.main import cli
 
 README = (tree.ROOT / "README.md").read_text(encoding="utf-8")
 ARCHITECTURE = (tree.ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-PAGES = {"README.md": README, "ARCHITECTURE.md": ARCHITECTURE}
+HANDLERS = (tree.ROOT / "docs/handlers.md").read_text(encoding="utf-8")
+PAGES = {"README.md": README, "ARCHITECTURE.md": ARCHITECTURE, "docs/handlers.md": HANDLERS}
 
 # `outlast job list ...` in text, `$ outlast job list ...` in examples; at most two words name a command.
 COMMAND = re.compile(
@@ -33,7 +34,15 @@ def test_every_test_a_page_names_exists(page: str) -> None:
     assert named - known == set()
 
 
-@pytest.mark.parametrize(("page", "heading"), [("README.md", "Promises"), ("ARCHITECTURE.md", "What can die")])
+@pytest.mark.parametrize(
+    ("page", "heading"),
+    [
+        ("README.md", "Promises"),
+        ("ARCHITECTURE.md", "What can die"),
+        ("docs/handlers.md", "When handlers misbehave"),
+        ("docs/handlers.md", "Deploys"),
+    ],
+)
 def test_every_promise_names_the_test_that_holds_it(page: str, heading: str) -> None:
     rows = _table(_section(PAGES[page], heading))
     assert rows
@@ -43,7 +52,8 @@ def test_every_promise_names_the_test_that_holds_it(page: str, heading: str) -> 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_link_to_a_file_leads_to_one(page: str) -> None:
     targets = re.findall(r"\]\((?!https?://|#)([^)#]+)", PAGES[page]) + re.findall(r'src="([^"]+)"', PAGES[page])
-    assert [target for target in targets if not (tree.ROOT / target).exists()] == []
+    folder = (tree.ROOT / page).parent
+    assert [target for target in targets if not (folder / target).exists()] == []
 
 
 def test_the_settings_table_is_the_settings() -> None:
