@@ -14,6 +14,7 @@ from pathlib import Path
 import asyncpg
 import redis
 
+from app.store.database import AWAY
 from app.transport import keys
 from tests.chaos.plan import Fault
 from tests.chaos.records import Finding, Fired
@@ -188,7 +189,7 @@ class Faults:
         return number.name
 
     async def terminate_sessions(self, _: float) -> str | None:
-        with suppress(OSError, asyncpg.PostgresError):
+        with suppress(*AWAY):
             return f"{len(await self._world.fetch(TERMINATE))} sessions"
 
     async def cut_links(self, _: float) -> str | None:

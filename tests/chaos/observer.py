@@ -8,7 +8,7 @@ from contextlib import suppress
 import asyncpg
 
 from app.domain.states import State
-from app.store.database import sql
+from app.store.database import AWAY, sql
 from tests.chaos.records import Finding, Sighting
 
 LOOK_SECONDS = 0.1
@@ -38,7 +38,7 @@ class Observer:
     async def run(self) -> None:
         """Looks until cancelled."""
         while True:
-            with suppress(OSError, asyncio.TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            with suppress(*AWAY):
                 await self._session()
             await asyncio.sleep(LOOK_SECONDS)
 
