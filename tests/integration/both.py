@@ -6,7 +6,7 @@ Each method does the same to both and compares the answers; `compare` compares e
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -42,7 +42,7 @@ EMPTIED = (
     "outbox", "leases", "dead_letters", "outcomes", "effects", "attempts", "idempotency_keys", "replay_items", "jobs",
 )  # fmt: skip
 WHY: dict[str, str] = {"reason": "test", "actor": "test"}
-FACTS = {
+CHANGES = {
     "its time comes": ["outbox SET due_at = least(due_at, now() - interval '1 second')"],
     "its deadline passes": [
         f"{home} SET deadline = now() - interval '1 second'" for home in ("outbox", "leases", "dead_letters")
@@ -50,6 +50,8 @@ FACTS = {
     "it hangs": ["leases SET run_until = now() - interval '1 second'"],
     "nobody comes": ["outbox SET due_at = now() - interval '8 days'"],
 }
+
+EFFECT_MOVES = ("intend", "intend", "record", "clear", "take over", "transact")
 
 T = TypeVar("T")
 
@@ -84,14 +86,17 @@ class Both:
 
     @property
     def leases(self) -> Leases:
-        return self.worlds[0].leases
+        """What ends attempts: whose they are, the attempt says."""
+        return Leases(self.db, self.settings, uuid4(), [])
 
     def leave(self) -> None:
         """The whole audit, and empty tables for the next one."""
-        assert self.do(run_checks(self.db)) == []
-        for table in EMPTIED:
-            self.ground.execute(f"DELETE FROM {table}")
-        self.ground.execute("SELECT pg_advisory_unlock_all()")
+        try:
+            assert self.do(run_checks(self.db)) == []
+        finally:
+            for table in EMPTIED:
+                self.ground.execute(f"DELETE FROM {table}")
+            self.ground.execute("SELECT pg_advisory_unlock_all()")
 
     # Callers and operators
 
@@ -164,6 +169,22 @@ class Both:
     def claim_due(self, worker: int, limit: int) -> None:
         claimed = self.do(self.worlds[worker].leases.claim_due(QUEUE, limit, kinds=[KIND]))
         assert {job.id for job in claimed.jobs} == self.model.claim_due(worker, limit)
+
+    def write(self, what: str, job_id: UUID, attempt: int, key: str = "", policy: Policy = Policy.REPEATABLE) -> None:
+        """One of the writes of an attempt's worker, by name."""
+        moves: dict[str, Callable[[], None]] = {
+            "finish": lambda: self.finish(job_id, attempt),
+            "fail": lambda: self.fail(job_id, attempt, at_once=False),
+            "fail at once": lambda: self.fail(job_id, attempt, at_once=True),
+            "bury": lambda: self.bury(job_id, attempt),
+            "release": lambda: self.release(job_id, attempt),
+            "intend": lambda: self.intend(job_id, attempt, key, policy),
+            "record": lambda: self.record(job_id, attempt, key),
+            "clear": lambda: self.clear(job_id, attempt, key),
+            "take over": lambda: self.take_over(job_id, attempt, key),
+            "transact": lambda: self.transact(job_id, attempt, key),
+        }
+        moves[what]()
 
     def finish(self, job_id: UUID, attempt: int) -> None:
         moved = self.do(self.leases.finish_if_leased([Ended(job_id, attempt, Done("1"))]))
@@ -254,7 +275,7 @@ class Both:
 
     def come_true(self, job_id: UUID, fact: str) -> None:
         if self.model.come_true(job_id, fact):
-            for what in FACTS[fact]:
+            for what in CHANGES[fact]:
                 self.ground.execute(f"UPDATE {what} WHERE job_id = $1", job_id)
 
     def sweep(self) -> None:

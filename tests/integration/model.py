@@ -20,6 +20,9 @@ WAITING = frozenset({State.SCHEDULED, State.QUEUED, State.RETRYING})
 REPEATS = (Policy.REPEATABLE, Policy.REPEATABLE)
 ENDED_BY_ITSELF = frozenset({"failed", "released"})
 
+# What time may bring, and the field of a job that says so.
+FACTS = {"its time comes": "came", "its deadline passes": "late", "it hangs": "overdue", "nobody comes": "long_due"}
+
 
 @dataclass
 class Worker:
@@ -82,6 +85,18 @@ class Job:
     def held(self, attempt: int) -> bool:
         return self.state is State.RUNNING and self.attempt == attempt
 
+    def may(self, fact: str) -> bool:
+        """Whether time may bring it to this job."""
+        match fact:
+            case "its time comes":
+                return self.state in WAITING and not self.due
+            case "its deadline passes":
+                return self.deadline and self.state not in FINAL
+            case "it hangs":
+                return self.state is State.RUNNING
+            case _:
+                return self.state is State.QUEUED
+
     def lease(self, worker: int) -> None:
         self.attempt += 1
         self.state, self.worker, self.solo, self.overdue = State.RUNNING, worker, False, False
@@ -110,6 +125,31 @@ class Jobs:
     def __init__(self) -> None:
         self.jobs: dict[UUID, Job] = {}
         self.workers: list[Worker] = []
+
+    # Whom something may happen to
+
+    def among(self, *states: State) -> list[UUID]:
+        return [job_id for job_id, job in self.jobs.items() if job.state in states]
+
+    def open(self) -> list[UUID]:
+        return self.among(*WAITING, State.RUNNING)
+
+    def tried(self) -> list[UUID]:
+        return [job_id for job_id, job in self.jobs.items() if job.attempt > 0]
+
+    def claimable(self) -> list[UUID]:
+        return [job_id for job_id, job in self.jobs.items() if job.due and self._claimable(job_id)]
+
+    def holders(self) -> list[int]:
+        held = {self.jobs[job_id].worker for job_id in self.among(State.RUNNING)}
+        return sorted(worker for worker in held if worker is not None)
+
+    def suspects(self) -> list[int]:
+        """Those that hold something and that nobody heard of late."""
+        return [worker for worker in self.holders() if self.workers[worker].gone or not self.workers[worker].heard]
+
+    def may_come_true(self, fact: str) -> list[UUID]:
+        return [job_id for job_id, job in self.jobs.items() if job.may(fact)]
 
     # What workers do
 
@@ -260,17 +300,9 @@ class Jobs:
     def come_true(self, id_: UUID, fact: str) -> bool:
         """Whether the fact can become true of this job; then it has."""
         job = self.jobs[id_]
-        match fact:
-            case "its time comes" if job.state in WAITING:
-                job.came = True
-            case "its deadline passes" if job.deadline and job.state not in FINAL:
-                job.late = True
-            case "it hangs" if job.state is State.RUNNING:
-                job.overdue = True
-            case "nobody comes" if job.state is State.QUEUED:
-                job.long_due = True
-            case _:
-                return False
+        if not job.may(fact):
+            return False
+        setattr(job, FACTS[fact], True)
         return True
 
     # What callers and operators do: a word of praise or the code of the refusal
