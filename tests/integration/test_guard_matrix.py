@@ -277,15 +277,15 @@ def rescue_overdue(stage: Stage) -> Awaitable[object]:
 
 
 def expire(stage: Stage) -> Awaitable[object]:
-    return stage.upkeep.expire(100)
+    return stage.upkeep.expire(10_000)
 
 
 def bury_unknown(stage: Stage) -> Awaitable[object]:
-    return stage.upkeep.bury_unknown(7, 100)
+    return stage.upkeep.bury_unknown(7, 10_000)
 
 
 def promote_due(stage: Stage) -> Awaitable[object]:
-    return stage.upkeep.promote_due(100)
+    return stage.upkeep.promote_due(10_000)
 
 
 async def submit_again(stage: Stage) -> None:
