@@ -27,10 +27,10 @@ from app.domain.errors import (
     Transient,
 )
 from app.domain.states import Policy
-from workers import testing
-from workers.context import Context
+from workers.handling import testing
+from workers.handling.context import Context
+from workers.handling.sync_context import SyncContext
 from workers.registry import task
-from workers.sync_context import SyncContext
 
 __all__ = [
     "Context",

@@ -20,8 +20,8 @@ from app.domain.errors import HandlersRefused
 from app.settings import Settings
 from app.store.database import Database
 from app.telemetry import bind_process, configure, frames, log
+from workers.guarding.parent_watch import ParentWatch
 from workers.orders import Orders
-from workers.parent_watch import ParentWatch
 from workers.registry import Registry, load
 from workers.worker import EXIT_DRAINED, EXIT_FAILED, EXIT_RELEASED_LATE, Worker
 

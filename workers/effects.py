@@ -33,13 +33,13 @@ from app.domain.errors import (
     TooLarge,
 )
 from app.domain.states import EffectState, Policy
-from workers.attempt_ledger import AttemptLedger
-from workers.calling import Caller, Function, idempotency_key, place_of, returned_type, timely
-from workers.failures import text_of
-from workers.ledger import Ledger
-from workers.roundtrip import adapter_of, decode, encode, fingerprint
-from workers.run_lease import RunLease
-from workers.wish import Wish
+from workers.handling.attempt_ledger import AttemptLedger
+from workers.handling.calling import Caller, Function, idempotency_key, place_of, returned_type, timely
+from workers.handling.failures import text_of
+from workers.handling.ledger import Ledger
+from workers.handling.roundtrip import adapter_of, decode, encode, fingerprint
+from workers.handling.run_lease import RunLease
+from workers.handling.wish import Wish
 
 Fatal = TypeVar("Fatal", bound=EffectError)
 

@@ -20,17 +20,17 @@ from app.domain.outcomes import Outcome
 from app.domain.states import Reason
 from app.settings import Settings
 from app.telemetry import bind_job, frames, log
-from workers.calling import Caller
-from workers.context import Context
-from workers.copies import in_original
 from workers.effects import EffectEngine
-from workers.failures import described, ending_of, failure_of
-from workers.ledger import Ledger
+from workers.guarding.copies import in_original
+from workers.handling.calling import Caller
+from workers.handling.context import Context
+from workers.handling.failures import described, ending_of, failure_of
+from workers.handling.ledger import Ledger
+from workers.handling.roundtrip import published
+from workers.handling.run_lease import RunLease
+from workers.handling.sync_context import SyncContext
+from workers.handling.threads import Threads
 from workers.registry import Task
-from workers.roundtrip import published
-from workers.run_lease import RunLease
-from workers.sync_context import SyncContext
-from workers.threads import Threads
 
 # How long a cancelled handler may take to clean up; less than the grace after which others take its job.
 CLEAN_UP_SECONDS = 1.0

@@ -17,7 +17,7 @@ from app.settings import Settings
 from app.store.database import Session, connect
 from app.store.fleet import Beat, Incarnation, beat, register, relock
 from app.telemetry import frames, log
-from workers.loop_watch import LoopWatch
+from workers.guarding.loop_watch import LoopWatch
 
 RECONNECT_SECONDS = 0.2
 JOIN_SECONDS = 2.0

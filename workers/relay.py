@@ -26,11 +26,11 @@ from app.telemetry import bind_process, configure, frames, log, report_task_fail
 from app.transport.base import Publisher
 from app.transport.connect import publisher
 from app.usecases.wake import Waker
-from workers.dispatcher import Dispatcher
+from workers.guarding.loop_watch import LoopWatch
 from workers.heart import Answer, Heart
 from workers.janitor import Janitor
-from workers.loop_watch import LoopWatch
-from workers.promoter import Promoter
+from workers.relaying.dispatcher import Dispatcher
+from workers.relaying.promoter import Promoter
 from workers.rescuer import Rescuer
 
 EXIT_OK = 0

@@ -22,7 +22,7 @@ Attempt = tuple[UUID, int]
 
 
 class Run:
-    """One attempt in this process: `workers.run_lease.RunLease`."""
+    """One attempt in this process: `workers.handling.run_lease.RunLease`."""
 
     __slots__ = ("_heart", "_show", "delivery", "ending", "job", "lost", "releasing", "since", "task")
 

@@ -25,8 +25,8 @@ from app.store.database import Database
 from app.store.fleet import Fleet, Rescued
 from app.telemetry import configure, frames, log
 from app.usecases.awaken import awaken
-from workers import stop_signals
 from workers.child import EXIT_HANDLERS_REFUSED
+from workers.guarding import stop_signals
 from workers.orders import Orders
 from workers.rescuer import Rescuer
 from workers.worker import EXIT_DRAINED, EXIT_FAILED, WRITE_SECONDS

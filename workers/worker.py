@@ -23,14 +23,14 @@ from workers.consumer import Consumer
 from workers.direct import DirectIntake
 from workers.executor import Executor
 from workers.finisher import Finisher
+from workers.guarding.loop_watch import LoopWatch
+from workers.guarding.stop_signals import StopSignals
 from workers.heart import Answer, Heart
 from workers.intake import Intake
-from workers.loop_watch import LoopWatch
 from workers.orders import Orders
 from workers.reclaimer import Reclaimer
 from workers.registry import Registry
 from workers.runs import Runs
-from workers.stop_signals import StopSignals
 
 EXIT_DRAINED = 0
 EXIT_RELEASED_LATE = 1

@@ -1,6 +1,6 @@
 """The effects of jobs in PostgreSQL, guarded by leases; concurrent wishes share a statement.
 
-Implements `workers.ledger.Ledger`.
+Implements `workers.handling.ledger.Ledger`.
 """
 
 from __future__ import annotations

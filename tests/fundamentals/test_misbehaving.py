@@ -15,7 +15,7 @@ from tests.client import Client, journal_of
 from tests.fundamentals.conftest import Running
 from tests.handlers.misbehaving import DONE, GROWN_BYTES, RAISED, RESULTS, SECRET
 from tests.processes import Process, is_running, wait_until
-from workers.copies import EXIT_COPY
+from workers.guarding.copies import EXIT_COPY
 
 HANDLERS = ["tests.handlers.misbehaving", "tests.handlers.steps"]
 ENDED = ("done", "dead", "cancelled")

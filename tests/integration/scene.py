@@ -16,7 +16,7 @@ from app.transport import keys
 from app.transport.base import Delivery
 from app.transport.connect import publisher
 from tests.integration.raw_redis import RawRedis
-from workers.dispatcher import Dispatcher
+from workers.relaying.dispatcher import Dispatcher
 
 KIND = "test.job"
 QUEUE = "default"

@@ -15,7 +15,7 @@ from app.store.fleet import Fleet
 from app.store.relay import Leadership, OutboxUpkeep
 from app.transport.connect import publisher, subscriber
 from tests.integration.scene import KIND, QUEUE, Scene
-from workers.dispatcher import Dispatcher
+from workers.relaying.dispatcher import Dispatcher
 
 
 class TestPublishing:

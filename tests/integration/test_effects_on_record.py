@@ -21,10 +21,10 @@ from app.store.fleet import Fleet
 from app.store.leases import Ended
 from tests.integration.world import World, opened
 from tests.unit.leased import FakeLease
-from workers.calling import Caller
-from workers.context import Context
 from workers.effects import EffectEngine
-from workers.threads import Threads
+from workers.handling.calling import Caller
+from workers.handling.context import Context
+from workers.handling.threads import Threads
 
 
 class Desk:

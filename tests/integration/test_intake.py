@@ -16,9 +16,9 @@ from app.store.effects import Effects
 from app.store.fleet import Incarnation
 from app.store.leases import Leases
 from tests.integration.world import KIND, World
-from workers.context import Context
 from workers.executor import Executor
 from workers.finisher import Finisher
+from workers.handling.context import Context
 from workers.heart import Heart
 from workers.intake import Intake
 from workers.registry import Registry, task, task_of

@@ -11,7 +11,7 @@ from app.domain.states import Reason
 from app.settings import Settings
 from tests.unit.leased import FakeLease, a_job
 from workers.executor import Executor
-from workers.memory_ledger import MemoryLedger
+from workers.handling.memory_ledger import MemoryLedger
 from workers.registry import task_of
 
 SETTINGS = Settings(max_result_bytes=100, suspect_seconds=0.4, heartbeat_seconds=0.1, lease_seconds=1, max_releases=3)

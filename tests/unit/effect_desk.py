@@ -14,11 +14,11 @@ from app.domain.errors import (
 )
 from app.domain.states import EffectState
 from tests.unit.leased import JOB, FakeLease
-from workers.calling import Caller
-from workers.context import Context
 from workers.effects import EffectEngine
-from workers.memory_ledger import MemoryLedger
-from workers.threads import Threads
+from workers.handling.calling import Caller
+from workers.handling.context import Context
+from workers.handling.memory_ledger import MemoryLedger
+from workers.handling.threads import Threads
 
 
 class Desk:

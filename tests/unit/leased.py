@@ -34,7 +34,7 @@ def a_job(**changes: Any) -> LeasedJob:
 
 
 class FakeLease:
-    """Implements `workers.run_lease.RunLease`. `fresh` stands for a heartbeat that was just answered."""
+    """Implements `workers.handling.run_lease.RunLease`. `fresh` stands for a heartbeat that was just answered."""
 
     def __init__(self, job: LeasedJob = JOB) -> None:
         self.job = job

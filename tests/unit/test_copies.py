@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from workers.copies import EXIT_COPY, in_original
+from workers.guarding.copies import EXIT_COPY, in_original
 
 
 async def fork_then(end: str) -> int:

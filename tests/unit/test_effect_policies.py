@@ -15,9 +15,9 @@ from app.domain.errors import (
 from app.domain.states import EffectState
 from tests.unit.effect_desk import Desk, cut_off, until
 from tests.unit.leased import JOB
-from workers.calling import Caller
-from workers.memory_ledger import MemoryLedger
-from workers.threads import Threads
+from workers.handling.calling import Caller
+from workers.handling.memory_ledger import MemoryLedger
+from workers.handling.threads import Threads
 
 
 async def test_a_repeatable_effect_of_unknown_outcome_is_repeated_and_counted(desk: Desk) -> None:

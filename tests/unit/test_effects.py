@@ -22,8 +22,8 @@ from app.domain.errors import (
 from app.domain.states import EffectState, Policy
 from tests.unit.effect_desk import Desk
 from tests.unit.leased import JOB
-from workers.calling import idempotency_key
-from workers.memory_ledger import MemoryLedger
+from workers.handling.calling import idempotency_key
+from workers.handling.memory_ledger import MemoryLedger
 
 
 async def test_an_effect_on_record_is_read_back_and_not_performed_again(desk: Desk) -> None:

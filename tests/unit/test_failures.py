@@ -26,7 +26,7 @@ from app.domain.errors import (
 )
 from app.domain.outcomes import MESSAGE_CHARS_MAX
 from app.domain.states import Reason
-from workers.failures import ending_of, failure_of
+from workers.handling.failures import ending_of, failure_of
 
 REQUEST = httpx.Request("GET", "https://who:secret@api.example/v1/tickets?token=abc")
 

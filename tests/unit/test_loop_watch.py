@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.unit.leased import JOB
-from workers.loop_watch import LoopWatch
+from workers.guarding.loop_watch import LoopWatch
 
 
 class Clock:

@@ -18,7 +18,7 @@ import pytest
 from pydantic import BaseModel, Field, SecretStr, ValidationError, computed_field
 
 from app.domain.errors import JsonRefused, NotRecordable, TooLarge
-from workers.roundtrip import adapter_of, decode, encode, fingerprint, published
+from workers.handling.roundtrip import adapter_of, decode, encode, fingerprint, published
 
 LIMIT = 1_000
 
@@ -140,7 +140,7 @@ def test_equal_arguments_have_one_fingerprint_and_others_another() -> None:
 def test_a_set_has_one_fingerprint_in_every_process(tmp_path: Path) -> None:
     script = tmp_path / "print_fingerprint.py"
     script.write_text(
-        "from workers.roundtrip import fingerprint\n"
+        "from workers.handling.roundtrip import fingerprint\n"
         "print(fingerprint([{'ab', 'cd', 'ef', 'gh'}, {'k': {'x', 'y'}}]).hex())\n"
     )
     prints = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from app.transport.base import Delivery
-from workers.stream_memory import INTERVAL_SECONDS_MAX, Fence, StreamMemory
+from workers.relaying.stream_memory import INTERVAL_SECONDS_MAX, Fence, StreamMemory
 
 REPUBLISH = 5.0
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from workers.threads import Threads
+from workers.handling.threads import Threads
 
 
 async def test_a_call_gives_back_what_it_returns_and_raises_what_it_raises() -> None:

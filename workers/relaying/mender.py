@@ -10,7 +10,7 @@ from app.settings import Settings
 from app.store.relay import OutboxUpkeep
 from app.telemetry import log
 from app.transport.base import Publisher
-from workers.lane import Lane
+from workers.relaying.lane import Lane
 
 CONSUMERS_SECONDS = 0.25
 

@@ -14,7 +14,7 @@ FENCED = IntentAnswer(Grant.FENCED)
 
 
 class MemoryLedger:
-    """Implements `workers.ledger.Ledger` for one job at a time: `held` is the attempt that has its lease."""
+    """Implements `workers.handling.ledger.Ledger` for one job at a time: `held` is the attempt that has its lease."""
 
     def __init__(self) -> None:
         self.held: int | None = None

@@ -10,7 +10,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from app.domain.errors import CallLate, Permanent
-from workers.threads import Threads
+from workers.handling.threads import Threads
 
 Function = Callable[..., Any]
 

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from app.domain.effects import EffectRow, IntentAnswer
 from app.domain.errors import DatabaseAway, LeaseLost
 from app.domain.states import Policy
-from workers.ledger import Ledger
-from workers.run_lease import RunLease
+from workers.handling.ledger import Ledger
+from workers.handling.run_lease import RunLease
 
 T = TypeVar("T")
 

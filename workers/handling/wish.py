@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.domain.states import Policy
-from workers.calling import Function
-from workers.roundtrip import Adapter
+from workers.handling.calling import Function
+from workers.handling.roundtrip import Adapter
 
 
 @dataclass(frozen=True, slots=True)

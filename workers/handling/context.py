@@ -13,10 +13,10 @@ from app import telemetry
 from app.domain import jsontext
 from app.domain.outcomes import MESSAGE_CHARS_MAX
 from app.domain.states import Policy
-from workers.calling import idempotency_key
 from workers.effects import EffectEngine
-from workers.failures import kept_text
-from workers.run_lease import RunLease
+from workers.handling.calling import idempotency_key
+from workers.handling.failures import kept_text
+from workers.handling.run_lease import RunLease
 
 Args = TypeVarTuple("Args")
 R = TypeVar("R")

@@ -25,11 +25,11 @@ from app.domain.leased import LeasedJob
 from app.domain.outcomes import Bury, Done, Failure, Gone, Outcome, Release, Retry
 from app.domain.states import EffectState, Reason, State
 from app.settings import Settings
-from workers.calling import Caller, Function
 from workers.executor import Executor
-from workers.memory_ledger import MemoryLedger
+from workers.handling.calling import Caller, Function
+from workers.handling.memory_ledger import MemoryLedger
+from workers.handling.threads import Threads
 from workers.registry import Task, task_of
-from workers.threads import Threads
 
 JOB_ID = UUID("01890a5d-ac96-774b-bcce-b302099a8057")
 JITTER = 0.5
@@ -99,7 +99,7 @@ class _StandIns(Caller):
 
 @dataclass(slots=True, eq=False)
 class _Lease:
-    """Implements `workers.run_lease.RunLease`."""
+    """Implements `workers.handling.run_lease.RunLease`."""
 
     job: LeasedJob
     seen: list[dict[str, Any]]

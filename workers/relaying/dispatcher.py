@@ -16,8 +16,8 @@ from app.store.fleet import Fleet, Live
 from app.store.relay import Leadership, OutboxUpkeep
 from app.telemetry import log
 from app.transport.base import Publisher
-from workers.lane import Lane
-from workers.mender import Mender
+from workers.relaying.lane import Lane
+from workers.relaying.mender import Mender
 
 FLEET_SECONDS = 0.25
 FULL_SCAN_SECONDS = 0.05

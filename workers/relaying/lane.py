@@ -11,7 +11,7 @@ from app.domain.window import window
 from app.store.fleet import Live
 from app.store.relay import PRIORITIES, Look, Waiting
 from app.transport.base import Delivery, Published, Publisher
-from workers.stream_memory import Fence, StreamMemory
+from workers.relaying.stream_memory import Fence, StreamMemory
 
 LATE_COMMIT_MS = 5_000
 ROOM_SPARE = 8

@@ -10,9 +10,9 @@ from typing import Any, TypeVar, TypeVarTuple, overload
 
 from app.domain.errors import LeaseLost
 from app.domain.states import Policy
-from workers.context import Context, Facts, Keyed, PolicyName
-from workers.copies import end_copies
-from workers.run_lease import RunLease
+from workers.guarding.copies import end_copies
+from workers.handling.context import Context, Facts, Keyed, PolicyName
+from workers.handling.run_lease import RunLease
 
 Args = TypeVarTuple("Args")
 R = TypeVar("R")

@@ -14,7 +14,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from workers.copies import end_copies
+from workers.guarding.copies import end_copies
 
 T = TypeVar("T")
 
