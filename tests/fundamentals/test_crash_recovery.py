@@ -10,7 +10,7 @@ from app.store.audit import conservation
 from app.store.database import Database
 from tests.client import journal_of
 from tests.fundamentals.conftest import Running
-from tests.processes import children, is_running, wait_until
+from tests.processes import Process, children, is_running, wait_until
 
 
 async def test_a_job_whose_worker_process_is_killed_goes_on_without_repeating_its_recorded_effects(
@@ -41,16 +41,22 @@ async def test_a_job_whose_worker_process_is_killed_goes_on_without_repeating_it
     assert await conservation(db) == []
 
 
+async def held_by_the_first_of_two_workers(running: Running, journal: Path, steps: list[str]) -> tuple[Process, str]:
+    """A job that waits before its last step, the worker that holds it, and another one beside it."""
+    holder = running.worker()
+    await running.workers_entered(1)
+    job_id = running.client.submit("test.steps", {"journal": str(journal), "steps": steps, "hold": steps[-1:]})
+    wait_until(lambda: journal_of(journal).count("hold"), what="the last step")
+    running.worker()
+    await running.workers_entered(2)
+    return holder, job_id
+
+
 async def test_a_supervisor_killed_with_its_child_does_not_keep_the_job(
     running: Running, db: Database, tmp_path: Path
 ) -> None:
-    doomed = running.worker()
-    await running.workers_entered(1)
     journal = tmp_path / "journal"
-    job_id = running.client.submit("test.steps", {"journal": str(journal), "steps": ["one"], "hold": ["one"]})
-    wait_until(lambda: journal_of(journal).count("hold"), what="the first step")
-    running.worker()
-    await running.workers_entered(2)
+    doomed, job_id = await held_by_the_first_of_two_workers(running, journal, ["one"])
 
     both = [doomed.pid, *children(doomed.pid)]
     for pid in both:
@@ -67,13 +73,8 @@ async def test_a_supervisor_killed_with_its_child_does_not_keep_the_job(
 async def test_a_frozen_worker_loses_the_job_and_changes_nothing_when_it_thaws(
     running: Running, db: Database, tmp_path: Path
 ) -> None:
-    frozen = running.worker()
-    await running.workers_entered(1)
     journal = tmp_path / "journal"
-    job_id = running.client.submit("test.steps", {"journal": str(journal), "steps": ["one", "two"], "hold": ["two"]})
-    wait_until(lambda: journal_of(journal).count("hold"), what="the second step")
-    running.worker()
-    await running.workers_entered(2)
+    frozen, job_id = await held_by_the_first_of_two_workers(running, journal, ["one", "two"])
 
     pids = [frozen.pid, *children(frozen.pid)]
     for pid in pids:
