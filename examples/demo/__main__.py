@@ -25,7 +25,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keep", action="store_true")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGINT):  # a shell's background job has SIGINT ignored
+        signal.signal(number, signal.default_int_handler)
     screen = Screen()
     folder = Path(tempfile.mkdtemp(prefix="outlast-demo-"))
     code = run(screen, folder)

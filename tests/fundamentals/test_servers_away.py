@@ -24,7 +24,8 @@ from workers.dev.redis import Redis
 SLOTS = scaled(30, 60)
 AWAY_SECONDS = scaled(3, 20)
 RUNNING = 2 * SLOTS
-JOBS = 2 * RUNNING + 40
+# Enough for a full stream also when the first ones were claimed straight from PostgreSQL, before a relay led.
+JOBS = 3 * RUNNING + 40
 
 
 @dataclass
@@ -57,7 +58,8 @@ class Owned:
             wait_until(lambda: journal_of(self.journal).count("hold") >= RUNNING, 30, what="running jobs")
             wait_until(lambda: broker.xlen(stream) >= 2 * RUNNING, 10, what="published and unread jobs")
             pending = broker.xpending(stream, keys.GROUP)["pending"]
-            print(f"{pending} running, {broker.xlen(stream) - pending} published and unread")
+            running = journal_of(self.journal).count("hold")
+            print(f"{running} running, {broker.xlen(stream) - pending} published and unread")
 
     def go_on(self) -> None:
         Path(f"{self.journal}.one").touch()
