@@ -26,6 +26,7 @@ from app.telemetry import bind_process, configure, frames, log, report_task_fail
 from app.transport.base import Publisher
 from app.transport.connect import publisher
 from app.usecases.wake import Waker
+from workers.guarding.ending import end
 from workers.guarding.loop_watch import LoopWatch
 from workers.heart import Answer, Heart
 from workers.janitor import Janitor
@@ -75,9 +76,7 @@ class Relay:
         for loop in loops:
             loop.add_done_callback(self._on_end)
         await self._stopping.wait()
-        for loop in loops:
-            loop.cancel()
-        await asyncio.gather(*loops, return_exceptions=True)
+        await end(loops)
         await self._leave()
         return self._exit_code
 
@@ -94,14 +93,14 @@ class Relay:
     async def _terms(self) -> None:
         """Stands by and leads, again and again, whatever happens to the servers."""
         pause = 0.0
-        while True:
+        while not self._stopping.is_set():
             began = time.monotonic()
             try:
                 await self._term()
-            except* DatabaseAway as group:
-                log.warning("term_ended", error=str(group.exceptions[0]))
-            except* Exception as group:
-                log.error("term_failed", error_type=type(group.exceptions[0]).__qualname__, where=frames(group))
+            except DatabaseAway as error:
+                log.warning("term_ended", error=str(error))
+            except Exception as error:
+                log.error("term_failed", error_type=type(error).__qualname__, where=frames(error))
             pause = 0.0 if time.monotonic() - began > DATABASE_AGAIN_SECONDS_MAX else pause
             pause = min(DATABASE_AGAIN_SECONDS_MAX, max(0.05, pause * 2))
             await asyncio.sleep(pause * random.uniform(0.5, 1))
@@ -122,13 +121,18 @@ class Relay:
         rescuer = Rescuer(self._settings, self._me.id)
         promoter = Promoter(self._upkeep, self._on_due)
         janitor = Janitor(self._settings, self._upkeep)
+        loops = [
+            asyncio.create_task(self._dispatch(leadership)),
+            asyncio.create_task(rescuer.run(self._on_rescue)),
+            asyncio.create_task(_repeat("promote", promoter.run_once, PROMOTE_SECONDS)),
+            asyncio.create_task(_repeat("clean", janitor.run_once, CLEAN_SECONDS)),
+        ]
         try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._dispatch(leadership))
-                group.create_task(rescuer.run(self._on_rescue))
-                group.create_task(_repeat("promote", promoter.run_once, PROMOTE_SECONDS))
-                group.create_task(_repeat("clean", janitor.run_once, CLEAN_SECONDS))
+            ended, _ = await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)
+            for loop in ended:
+                loop.result()
         finally:
+            await end(loops)
             await rescuer.close()
 
     async def _dispatch(self, leadership: Leadership) -> None:

@@ -27,6 +27,7 @@ from app.telemetry import configure, frames, log
 from app.usecases.awaken import awaken
 from workers.child import EXIT_HANDLERS_REFUSED
 from workers.guarding import stop_signals
+from workers.guarding.ending import end
 from workers.orders import Orders
 from workers.rescuer import Rescuer
 from workers.worker import EXIT_DRAINED, EXIT_FAILED, WRITE_SECONDS
@@ -116,9 +117,7 @@ class Supervisor:
         loops = [self._watched(loop) for loop in (self._rescuer.run(self._on_rescue), self._give_last_starts())]
         await self._stopping.wait()
         await self._drain()
-        for loop in (*loops, *self._background):
-            loop.cancel()
-        await asyncio.gather(*loops, *self._background, return_exceptions=True)
+        await end([*loops, *self._background])
         await self._rescuer.close()
         await self._db.close()
         return self._exit_code

@@ -23,6 +23,7 @@ from workers.consumer import Consumer
 from workers.direct import DirectIntake
 from workers.executor import Executor
 from workers.finisher import Finisher
+from workers.guarding.ending import end
 from workers.guarding.loop_watch import LoopWatch
 from workers.guarding.stop_signals import StopSignals
 from workers.heart import Answer, Heart
@@ -80,7 +81,7 @@ class Worker:
         working = self._watched(self._work())
         await self._stopping.wait()
         self._heart.draining = True
-        await _cancel([working])
+        await end([working])
         drained = await self._drain()
         await self._leave()
         if self._failed:
@@ -104,7 +105,7 @@ class Worker:
         try:
             await asyncio.gather(*intake)
         finally:
-            await _cancel(intake)
+            await end(intake)
 
     async def _enter(self) -> None:
         while True:
@@ -199,7 +200,7 @@ class Worker:
             await Fleet(self._db).leave(self._orders.worker_id, "drained" if not len(self._runs) else "stopped")
         except DatabaseAway as error:
             log.warning("left_without_saying", error=str(error))
-        await _cancel(list(self._background))
+        await end(list(self._background))
         await self._heart.stop()
         if self._subscriber is not None:
             await self._subscriber.close()
@@ -247,9 +248,3 @@ class Worker:
         if self._settings.transport == "pg" or self._orders.last_start is not None:
             return None
         return subscriber(self._settings, worker_id, self._settings.queue_names)
-
-
-async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
