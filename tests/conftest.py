@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -57,11 +58,8 @@ def template_database(postgres_url: str) -> str:
 @pytest.fixture
 def database_url(postgres_url: str, template_database: str) -> Iterator[str]:
     """A migrated, empty database of this test alone."""
-    name = f"test_{uuid4().hex}"
-    strategy = " STRATEGY file_copy" if _version(postgres_url) >= FILE_COPY_SINCE else ""
-    _execute(postgres_url, f"CREATE DATABASE {name} TEMPLATE {template_database}{strategy}")
-    yield in_database(postgres_url, name)
-    _execute(postgres_url, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+    with copied(postgres_url, template_database) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
@@ -82,6 +80,11 @@ def redis_url(redis_server: Redis) -> str:
 @pytest.fixture
 def settings(database_url: str, redis_url: str) -> Settings:
     """Settings for this test's servers, with short clocks."""
+    return short_clocks(database_url, redis_url)
+
+
+def short_clocks(database_url: str, redis_url: str) -> Settings:
+    """Settings for these servers, with short clocks."""
     return Settings(
         database_url=SecretStr(database_url),
         redis_url=SecretStr(redis_url),
@@ -110,6 +113,16 @@ def stack(settings: Settings, tmp_path: Path) -> Iterator[Stack]:
     """Starts real `outlast` processes on this test's servers; none is left afterwards."""
     with Stack(settings, tmp_path / "logs") as processes:
         yield processes
+
+
+@contextmanager
+def copied(postgres_url: str, template: str) -> Iterator[str]:
+    """The URL of a new database, a copy of `template`; dropped afterwards."""
+    name = f"test_{uuid4().hex}"
+    strategy = " STRATEGY file_copy" if _version(postgres_url) >= FILE_COPY_SINCE else ""
+    _execute(postgres_url, f"CREATE DATABASE {name} TEMPLATE {template}{strategy}")
+    yield in_database(postgres_url, name)
+    _execute(postgres_url, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
 
 def in_database(url: str, name: str) -> str:
