@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.chaos import report
 from tests.chaos.plan import plan
 from tests.chaos.run import run
-from tests.chaos.shapes import SHAPES
+from tests.chaos.runs import SHAPES
 from tests.chaos.world import make_template
 from workers.dev.postgres import Postgres
 from workers.dev.redis import Redis

@@ -51,7 +51,7 @@ async def gather(world: World, caller: Caller, faults: Faults, observer: Observe
         replays=[row["job_id"] for row in await world.fetch(REPLAYS)],
         sink_calls=counts["calls_by_key"],
         filings=counts["filings_by_ticket"],
-        to_replay=faults.to_replay,
+        to_replay=faults.scene.to_replay,
         max_crashes=world.settings.max_crashes,
         late_refused=world.late_refused(),
     )

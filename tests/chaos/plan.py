@@ -20,7 +20,8 @@ class Shape:
 
     `wanted` is the least that must have been seen for the run to count (`checker.bites`), faults included;
     `cancel_share` of the jobs are cancelled, each at a random moment up to `cancel_seconds` after its submit;
-    `charges` says whether a job may be charged a crash at all.
+    `charges` says whether a job may be charged a crash at all; `at_once` faults may last at the same time, and a fault
+    that lasts and is not over by itself lasts `lasting_seconds`.
     """
 
     name: str
@@ -36,6 +37,8 @@ class Shape:
     cancel_seconds: float = 0.3
     charges: bool = True
     workers: int = 2
+    at_once: int = 1
+    lasting_seconds: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from tests.chaos import closing
 from tests.chaos.caller import Caller
 from tests.chaos.checker import check, toothless
 from tests.chaos.evidence import gather
-from tests.chaos.faults import OPEN, Faults
+from tests.chaos.faults import Faults
 from tests.chaos.observer import Observer
 from tests.chaos.plan import Plan
 from tests.chaos.records import Finding, History
-from tests.chaos.world import READY_SECONDS, World, until
+from tests.chaos.world import OPEN, READY_SECONDS, World, until
 from workers.dev.postgres import Postgres
 from workers.dev.redis import Redis
 
@@ -43,7 +43,6 @@ async def run(plan: Plan, postgres: Postgres, redis: Redis, folder: Path) -> Res
             raise TimeoutError(f"the API is not ready: {world.api.log_tail()}")
         looking = asyncio.create_task(observer.run())
         await asyncio.gather(caller.submit_all(plan.submits), faults.fire_all(plan.faults))
-        await faults.finish_replay()
 
         async def nothing_open() -> bool:
             return not await world.fetch(OPEN)
@@ -53,7 +52,7 @@ async def run(plan: Plan, postgres: Postgres, redis: Redis, folder: Path) -> Res
         with suppress(asyncio.CancelledError):
             await looking
         history = await gather(world, caller, faults, observer)
-        findings = [*check(history), *observer.findings, *faults.findings, *toothless(history, plan.shape.wanted)]
+        findings = [*check(history), *observer.findings, *faults.scene.findings, *toothless(history, plan.shape.wanted)]
         findings += uncharged(history) if not plan.shape.charges else []
         findings += await closing.look(world)
         await caller.close()

@@ -47,6 +47,7 @@ CLOCKS: dict[str, float] = {
     "max_crashes": 50,
 }
 
+OPEN = "SELECT 1 FROM outbox UNION ALL SELECT 1 FROM leases LIMIT 1"
 SESSIONS = """
 SELECT application_name, state, wait_event, now() - state_change, pg_blocking_pids(pid), left(query, 200)
 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -75,6 +76,7 @@ class World:
     """One run's processes, on servers that outlast the run, in a database of its own."""
 
     def __init__(self, shape: Shape, postgres: Postgres, redis: Redis, folder: Path) -> None:
+        self.shape = shape
         self.postgres = postgres
         self.redis = redis
         self.handler_log = folder / "handlers.log"
@@ -91,7 +93,6 @@ class World:
         self.relays: list[Process] = []
         self.api_url = ""
         self.sink_url = ""
-        self._shape = shape
         self._sink: asyncio.subprocess.Process | None = None
 
     async def __aenter__(self) -> Self:
@@ -110,7 +111,7 @@ class World:
         self.api = self.start_api()
         for _ in range(RELAYS):
             self.start_relay()
-        for _ in range(self._shape.workers):
+        for _ in range(self.shape.workers):
             self.start_worker()
         return self
 

@@ -1,0 +1,12 @@
+"""Clients of the API: cut off once their submit has been sent, before the answer or in place of it."""
+
+from __future__ import annotations
+
+from tests.chaos.faults.scene import Scene, fault, within_reach
+
+
+@fault("request cut off")
+async def cut_request(scene: Scene, draw: float) -> str | None:
+    road = scene.world.roads["api"]
+    trap = road.cut_after_request if draw < 0.5 else road.swallow
+    return await within_reach(trap(lambda text: text.startswith("POST /v1/jobs ")))

@@ -1,0 +1,48 @@
+"""The operator's commands: killed in the middle, and given again."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.chaos.faults.scene import Scene, fault
+from tests.chaos.world import OPEN, until
+from tests.processes import Process
+
+ALL_DEAD_SECONDS = 30.0
+REPLAY_ID = "chaos"
+REPLAY_KILLED_AFTER_SECONDS = (0.8, 3.0)
+
+DEAD = "SELECT job_id::text FROM dead_letters"
+
+
+@fault("replay killed")
+async def kill_replay(scene: Scene, draw: float) -> str | None:
+    """SIGKILL to the replay command somewhere in its work."""
+    if not scene.to_replay:
+        await _until_all_dead(scene)
+    process = _replay(scene)
+    least, most = REPLAY_KILLED_AFTER_SECONDS
+    await asyncio.sleep(least + draw * (most - least))
+    if not process.alive():
+        return None
+    process.kill()
+    return str(process.pid)
+
+
+async def finish_replay(scene: Scene) -> None:
+    """The same command once more, to its end, when it was killed in this run."""
+    if scene.to_replay:
+        await scene.must_leave(_replay(scene))
+
+
+def _replay(scene: Scene) -> Process:
+    words = ["dead", "replay", "--all", "--reason", "fixed", "--replay-id", REPLAY_ID, "--rate", "40/s", "--yes"]
+    return scene.world.stack.start(*words)
+
+
+async def _until_all_dead(scene: Scene) -> None:
+    async def nothing_open() -> bool:
+        return not await scene.world.fetch(OPEN)
+
+    await until(nothing_open, ALL_DEAD_SECONDS)
+    scene.to_replay = frozenset(row["job_id"] for row in await scene.world.fetch(DEAD))

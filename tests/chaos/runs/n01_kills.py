@@ -1,0 +1,27 @@
+"""N1: SIGKILL to workers at work, with and without their supervisors, to relays and the API."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.chaos.plan import Shape
+from tests.chaos.runs.loads import SLOWER
+
+SHORT = Shape(
+    "N1",
+    "workers, a relay, the API killed",
+    jobs=500,
+    seconds=16,
+    faults={"worker killed": 13, "worker and supervisor killed": 2, "relay killed": 1, "API killed": 1},
+    wanted={"worker killed": 13, "worker and supervisor killed": 2, "rescued": 15},
+    mix=SLOWER,
+    settings={"worker_concurrency": 6},
+    workers=3,
+)
+LONG = replace(
+    SHORT,
+    jobs=5_600,
+    seconds=180,
+    faults={"worker killed": 180, "worker and supervisor killed": 20, "relay killed": 6, "API killed": 6},
+    wanted={"worker killed": 180, "worker and supervisor killed": 20, "rescued": 200},
+)

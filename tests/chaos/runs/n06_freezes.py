@@ -1,0 +1,29 @@
+"""N6: workers frozen until somebody else has ended their job, and thawed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.chaos.plan import Shape
+from tests.chaos.runs.loads import SLOW
+
+SHORT = Shape(
+    "N6",
+    "workers frozen past their lease",
+    jobs=300,
+    seconds=15,
+    faults={"worker frozen": 6},
+    wanted={"worker frozen": 6, "late refused": 6},
+    mix=SLOW,
+    slow_seconds=(0.3, 0.9),
+    settings={"suspect_seconds": 1, "lease_seconds": 2, "worker_concurrency": 6},
+)
+LONG = replace(
+    SHORT,
+    jobs=2_600,
+    seconds=130,
+    faults={"worker frozen": 100},
+    wanted={"worker frozen": 100, "late refused": 100},
+    workers=5,
+    at_once=3,
+)
