@@ -1,0 +1,106 @@
+"""However many relays there are and however they end: one live entry for a waiting job, and a copy does nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.transport import keys
+from tests.fundamentals.scale import scaled
+from tests.processes import Process, wait_until
+from tests.scenarios.premises import STREAM, Premises
+
+JOBS = scaled(300, 1_000)
+
+
+def test_three_relays_publish_each_of_many_jobs_once(premises: Premises) -> None:
+    """Three replicas of a relay, each with a guard inside its own process only, sent every event three times."""
+    premises.work()
+    premises.relay(3)
+
+    ids = premises.submit(JOBS)
+
+    premises.until_done(ids)
+    premises.performed_once(ids)
+    assert 0 < premises.calls("xadd") <= JOBS
+
+
+def test_a_leader_killed_in_the_midst_of_publishing_leaves_no_copy_behind(premises: Premises) -> None:
+    """A replica killed at work made its successor send again what it had sent."""
+    premises.work()
+    premises.relay(2)
+    first = premises.until_led()
+
+    ids = premises.submit(JOBS)
+    wait_until(lambda: premises.calls("xadd") > 0, what="the first entries")
+    leader(premises).kill()
+    premises.relays = [relay for relay in premises.relays if relay.alive()]
+    ids += premises.submit(JOBS)
+
+    wait_until(lambda: premises.until_led().id != first.id, 60, what="another leader")
+    premises.until_done(ids)
+    premises.performed_once(ids)
+    assert premises.calls("xadd") <= len(ids)
+
+
+def test_a_relay_that_dies_right_after_publishing_has_its_entries_found_by_the_next(premises: Premises) -> None:
+    """A relay died between the send and its mark; the event went out again and the work was done again."""
+    premises.stop_workers()
+    [first], [second] = premises.submit(1), premises.submit(1)
+    wait_until(lambda: premises.length() == 2, what="two entries that nobody reads")
+    for relay in premises.relays:
+        relay.kill()
+    premises.relays.clear()
+    premises.relay(1)
+    premises.until_led()
+    looked = premises.calls("xinfo|stream")
+    wait_until(lambda: premises.calls("xinfo|stream") > looked + 3, what="some looks of the new leader")
+
+    assert premises.calls("xadd") == premises.length() == 2
+    publish_copy(premises, first)
+    premises.work(2)
+    premises.until_done([first, second])
+    wait_until(lambda: premises.length() == premises.pending() == 0, what="an empty stream")
+    premises.performed_once([first, second])
+
+
+def test_a_second_copy_of_an_entry_costs_nothing_whenever_it_comes(premises: Premises) -> None:
+    """Both copies of an event were worked on, one after the other or by two workers at once."""
+    premises.work(2)
+    [running] = premises.submit(1, hold=True)
+    premises.until_held(1)
+    publish_copy(premises, running)
+    publish_copy(premises, running, attempt=1)
+    wait_until(lambda: premises.length() == 1, what="the copies gone and the entry of the running job kept")
+    premises.go_on()
+    premises.until_done([running])
+    publish_copy(premises, running)
+
+    wait_until(lambda: premises.length() == premises.pending() == 0, what="an empty stream")
+    premises.performed_once([running])
+    assert premises.charged([running]) == {"attempts": 1, "retries": 0, "crashes": 0}
+
+
+def test_copies_of_a_job_that_backs_off_neither_hasten_nor_repeat_it(premises: Premises) -> None:
+    """The first of two events of one job failed; the outcome depended on which of them a worker saw first."""
+    premises.work()
+    [job] = premises.submit(1, kind="test.flaky", plan={"fail_times": 2})
+
+    def copied_to_its_end() -> bool:
+        for attempt in range(3):
+            publish_copy(premises, job, attempt=attempt)
+        return premises.count_done([job]) == 1
+
+    wait_until(copied_to_its_end, 60, what="the job done")
+
+    wait_until(lambda: premises.length() == premises.pending() == 0, what="an empty stream")
+    assert [line[1] for line in premises.journal.lines("start")] == ["1", "2", "3"]
+    assert premises.charged([job]) == {"attempts": 3, "retries": 2, "crashes": 0}
+
+
+def leader(premises: Premises) -> Process:
+    rows: list[Any] = premises.sql("SELECT pid FROM workers WHERE id = $1", premises.until_led().id)
+    return next(relay for relay in premises.relays if relay.pid == rows[0]["pid"])
+
+
+def publish_copy(premises: Premises, job: str, *, attempt: int = 0) -> None:
+    premises.broker("XADD", STREAM, "*", keys.JOB_FIELD, job, keys.ATTEMPT_FIELD, attempt)
