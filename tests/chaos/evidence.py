@@ -15,7 +15,9 @@ from tests.chaos.observer import Observer
 from tests.chaos.records import AttemptRow, EffectRow, HandlerLine, History, HomeRow, JobRow, Part
 from tests.chaos.world import World
 
-JOBS = "SELECT id::text AS job_id, metadata, max_retries FROM jobs"
+JOBS = """
+SELECT id::text AS job_id, metadata, max_retries, extract(epoch FROM created_at)::float8 AS created_at FROM jobs
+"""
 HOMES = """
 SELECT job_id::text, state, reason, attempt, retries, crashes, releases,
   extract(epoch FROM started_at)::float8 AS started_at, extract(epoch FROM finished_at)::float8 AS ended_at
@@ -61,14 +63,14 @@ def handler_lines(log: Path) -> Sequence[HandlerLine]:
     """The lines of the handler log, in the order they were written."""
     lines = log.read_text().splitlines() if log.exists() else []
     return [
-        HandlerLine(float(at), event, job_id, int(attempt), *rest)
-        for at, event, job_id, attempt, *rest in (line.split() for line in lines)
+        HandlerLine(float(at), event, job_id, int(attempt), *rest, shift=float(shift))
+        for at, shift, event, job_id, attempt, *rest in (line.split() for line in lines)
     ]
 
 
 def _job(row: asyncpg.Record) -> JobRow:
     metadata = json.loads(row["metadata"])
-    return JobRow(row["job_id"], metadata["key"], Part(metadata["part"]), row["max_retries"])
+    return JobRow(row["job_id"], metadata["key"], Part(metadata["part"]), row["max_retries"], row["created_at"])
 
 
 def _home(row: asyncpg.Record) -> HomeRow:

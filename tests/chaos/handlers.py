@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from functools import cache
 
 import httpx
 from pydantic import BaseModel
 
 from outlast import Context, Permanent, Transient, task
+from tests.chaos.clocks import true_time
 from tests.chaos.records import Part
 
 KIND = "chaos.work"
@@ -38,7 +38,9 @@ def _append_to(path: str) -> int:
 
 def note(log: str, event: str, job_id: object, attempt: int, *words: str) -> None:
     """Appends a line in one write, so that no two lines mix and a killed process leaves whole ones."""
-    os.write(_append_to(log), " ".join((f"{time.time():.6f}", event, str(job_id), str(attempt), *words, "\n")).encode())
+    at, shift = true_time()
+    line = (f"{at:.6f}", f"{shift:g}", event, str(job_id), str(attempt), *words, "\n")
+    os.write(_append_to(log), " ".join(line).encode())
 
 
 @cache

@@ -21,7 +21,8 @@ class Shape:
     `wanted` is the least that must have been seen for the run to count (`checker.bites`), faults included;
     `cancel_share` of the jobs are cancelled, each at a random moment up to `cancel_seconds` after its submit;
     `charges` says whether a job may be charged a crash at all; `at_once` faults may last at the same time, and a fault
-    that lasts and is not over by itself lasts `lasting_seconds`.
+    that lasts and is not over by itself lasts `lasting_seconds`; `refuses` says whether any submit may be answered with
+    503; `clocks` are how many seconds the wall clocks of `api`, `relay` and `worker` are off from the start.
     """
 
     name: str
@@ -39,6 +40,8 @@ class Shape:
     workers: int = 2
     at_once: int = 1
     lasting_seconds: float = 10.0
+    refuses: bool = True
+    clocks: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from tests.chaos.evidence import gather
 from tests.chaos.faults import Faults
 from tests.chaos.observer import Observer
 from tests.chaos.plan import Plan
-from tests.chaos.records import Finding, History
+from tests.chaos.records import Finding, History, Phase, Verb
 from tests.chaos.world import OPEN, READY_SECONDS, World, until
 from workers.dev.postgres import Postgres
 from workers.dev.redis import Redis
@@ -54,6 +54,7 @@ async def run(plan: Plan, postgres: Postgres, redis: Redis, folder: Path) -> Res
         history = await gather(world, caller, faults, observer)
         findings = [*check(history), *observer.findings, *faults.scene.findings, *toothless(history, plan.shape.wanted)]
         findings += uncharged(history) if not plan.shape.charges else []
+        findings += refused(history) if not plan.shape.refuses else []
         findings += await closing.look(world)
         await caller.close()
         return Result(history, findings, time.monotonic() - began)
@@ -62,3 +63,9 @@ async def run(plan: Plan, postgres: Postgres, redis: Redis, folder: Path) -> Res
 def uncharged(history: History) -> list[Finding]:
     """In a run that kills no worker, no crash may be charged to any job."""
     return [Finding("charged", home.job_id, f"{home.crashes} crashes") for home in history.homes if home.crashes]
+
+
+def refused(history: History) -> list[Finding]:
+    """In a run that leaves PostgreSQL and the road to the API alone, every submit is accepted at once."""
+    submits = [call for call in history.calls if call.verb is Verb.SUBMIT and call.phase is not Phase.BEFORE]
+    return [Finding("refused", "", f"{call.key}: {call.status}") for call in submits if not call.accepted]

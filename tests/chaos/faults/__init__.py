@@ -7,13 +7,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.chaos.faults import callers, links, operator, postgres, processes, redis
+from tests.chaos.faults import callers, clocks, links, operator, postgres, processes, redis
 from tests.chaos.faults.scene import ACTS, Scene
 from tests.chaos.plan import Fault
 from tests.chaos.records import Fired
 from tests.chaos.world import World
 
-__all__ = ["Faults", "callers", "links", "operator", "postgres", "processes", "redis"]
+__all__ = ["Faults", "callers", "clocks", "links", "operator", "postgres", "processes", "redis"]
 
 
 class Faults:

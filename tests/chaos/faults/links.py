@@ -1,34 +1,38 @@
-"""Connections: cut, swallowing everything, or swallowing the one answer that matters."""
+"""Connections: bad for a while in one of four ways, or swallowing the one answer that matters."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 from hashlib import sha1
 
-from tests.chaos.faults.scene import Scene, fault, within_reach
+from tests.chaos.faults.scene import Act, Scene, fault, within_reach
+from tests.chaos.proxy import Proxy, Way
+from tests.chaos.world import Road
 from tests.processes import ROOT
 
 PUBLISH = sha1((ROOT / "app/transport/scripts/publish.lua").read_bytes(), usedforsecurity=False).hexdigest()
+SLOW_SECONDS = 0.2
 
 
 @fault("API commit swallowed")
 async def swallow_api_commit(scene: Scene, _: float) -> str | None:
-    return await _swallow_commit(scene, "outlast api")
+    return await _swallow_commit(scene, Road.API_POSTGRES, "outlast api")
 
 
 @fault("worker commit swallowed")
 async def swallow_worker_commit(scene: Scene, _: float) -> str | None:
-    return await _swallow_commit(scene, "outlast worker")
+    return await _swallow_commit(scene, Road.WORKER_POSTGRES, "outlast worker")
 
 
 @fault("relay commit swallowed")
 async def swallow_relay_commit(scene: Scene, _: float) -> str | None:
-    return await _swallow_commit(scene, "outlast relay")
+    return await _swallow_commit(scene, Road.RELAY_POSTGRES, "outlast relay")
 
 
 @fault("XADD swallowed")
 async def swallow_xadd(scene: Scene, _: float) -> str | None:
-    about = await within_reach(scene.world.roads["redis"].swallow(lambda text: PUBLISH in text))
+    about = await within_reach(scene.world.roads[Road.RELAY_REDIS].swallow(lambda text: PUBLISH in text))
     return about and "publish"
 
 
@@ -37,18 +41,48 @@ async def cut_links(scene: Scene, _: float) -> str | None:
     return f"{sum(road.cut() for road in scene.world.roads.values())} links"
 
 
-@fault("links black")
-async def black_hole(scene: Scene, draw: float) -> str | None:
-    """One road swallows everything for a second, and then goes on where it was."""
-    roads = scene.world.roads
-    name = sorted(roads)[int(draw * len(roads))]
-    roads[name].hold()
-    await asyncio.sleep(1)
-    roads[name].let_pass()
-    return name
+def cut(road: Proxy, _: float) -> None:
+    """Every connection is reset, and every new one."""
+    road.refuses = True
+    road.cut()
 
 
-async def _swallow_commit(scene: Scene, application: str) -> str | None:
-    trap = scene.world.roads["postgres"].swallow(lambda text: text.startswith(f"{application}:"))
-    about = await within_reach(trap)
+def black(road: Proxy, _: float) -> None:
+    road.hold()
+
+
+def one_way(road: Proxy, draw: float) -> None:
+    road.hold(Way.REQUESTS if draw < 0.5 else Way.REPLIES)
+
+
+def slow(road: Proxy, _: float) -> None:
+    road.delay_seconds = SLOW_SECONDS
+
+
+HURTS: Mapping[str, Callable[[Proxy, float], None]] = {"cut": cut, "black": black, "one way": one_way, "slow": slow}
+
+
+def hurt_name(road: Road, how: str) -> str:
+    """What the fault is called that makes this road bad in this way for a while."""
+    return f"{road} {how}"
+
+
+def _hurting(road: Road, hurt: Callable[[Proxy, float], None]) -> Act:
+    async def act(scene: Scene, draw: float) -> str | None:
+        proxy, seconds = scene.world.roads[road], scene.world.shape.lasting_seconds
+        hurt(proxy, draw)
+        await asyncio.sleep(seconds)
+        proxy.heal()
+        return f"{seconds} s"
+
+    return act
+
+
+for road in Road:
+    for how, hurt in HURTS.items():
+        fault(hurt_name(road, how))(_hurting(road, hurt))
+
+
+async def _swallow_commit(scene: Scene, road: Road, application: str) -> str | None:
+    about = await within_reach(scene.world.roads[road].swallow(lambda text: text.startswith(f"{application}:")))
     return about and " ".join(about.split())[:100]

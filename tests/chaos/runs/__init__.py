@@ -16,6 +16,8 @@ from tests.chaos.runs import (
     n17_postgres_restarts,
     n18_sessions,
     n22_rolling_restarts,
+    n23_broken_links,
+    n24_clocks,
     n26_replays,
 )
 
@@ -30,6 +32,8 @@ SIZES: tuple[tuple[Shape, Shape], ...] = (
     (n17_postgres_restarts.SHORT, n17_postgres_restarts.LONG),
     (n18_sessions.SHORT, n18_sessions.LONG),
     (n22_rolling_restarts.SHORT, n22_rolling_restarts.LONG),
+    (n23_broken_links.SHORT, n23_broken_links.LONG),
+    (n24_clocks.SHORT, n24_clocks.LONG),
     (n26_replays.SHORT, n26_replays.LONG),
 )
 

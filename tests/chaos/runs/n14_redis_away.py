@@ -16,6 +16,7 @@ SHORT = Shape(
     wanted={"Redis away": 1},
     settings=PATIENT,
     charges=False,
+    refuses=False,
 )
 LONG = replace(
     SHORT,
