@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from functools import lru_cache
+from pathlib import Path
 from typing import Literal, Self
 from urllib.parse import urlsplit
 
@@ -58,6 +61,7 @@ class Settings(BaseSettings):
 
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_format: Literal["json", "console"] = "json"
+    failpoints: str = Field(default="", description="folder of orders to kill, stop or fail this process, for tests")
 
     @field_validator("database_url", "redis_url")
     @classmethod
@@ -68,6 +72,13 @@ class Settings(BaseSettings):
         if not _is_address(url.get_secret_value()):
             raise ValueError("has a host or a port that cannot be read")
         return url
+
+    @field_validator("failpoints")
+    @classmethod
+    def _of_ours(cls, folder: str) -> str:
+        if folder and not _is_ours_alone(Path(folder)):
+            raise ValueError("must be a folder that belongs to this user and that nobody else may write to")
+        return folder
 
     @model_validator(mode="after")
     def _relations(self) -> Self:
@@ -93,6 +104,15 @@ def _is_address(url: str) -> bool:
         return "," in parts.netloc or parts.port is None or parts.port > 0
     except ValueError:
         return False
+
+
+def _is_ours_alone(folder: Path) -> bool:
+    try:
+        found = folder.stat()
+    except OSError:
+        return False
+    others_may_write = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not others_may_write
 
 
 def names(text: str) -> list[str]:

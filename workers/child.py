@@ -16,6 +16,7 @@ from typing import Any
 
 import uvloop
 
+from app import failpoints
 from app.domain.errors import HandlersRefused
 from app.settings import Settings
 from app.store.database import Database
@@ -44,6 +45,7 @@ def main() -> int:
     faulthandler.enable()
     settings = Settings()
     configure(settings, "worker")
+    failpoints.arm(settings)
     try:
         registry = load(settings.handler_modules)
         registry.published()

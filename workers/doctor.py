@@ -49,7 +49,7 @@ class Check:
 
 def run(settings: Settings, output: Format) -> int:
     """Prints the check-up. 0: fit; 8: something is broken; 9: a dependency is away."""
-    checks = [*_settings(settings), *asyncio.run(_look(settings))]
+    checks = [*_settings(settings), *_failpoints(settings), *asyncio.run(_look(settings))]
     rows = [Row(one.check, dump(asdict(one)), (one.check, one.status, one.detail)) for one in checks]
     show_rows(output, TITLES, rows)
     found = {one.status for one in checks}
@@ -78,6 +78,10 @@ def _shown(value: object) -> str:
         return HIDDEN
     user = f"{url.username}:{HIDDEN}@" if url.password else f"{url.username}@" if url.username else ""
     return f"{url.scheme}://{user}{url.hostname}{f':{url.port}' if url.port else ''}{url.path}"
+
+
+def _failpoints(settings: Settings) -> list[Check]:
+    return [Check("failpoints", Status.WARNING, "armed: for tests alone")] if settings.failpoints else []
 
 
 async def _look(settings: Settings) -> list[Check]:

@@ -33,17 +33,17 @@ from app.domain.errors import (
     TooLarge,
 )
 from app.domain.states import EffectState, Policy
+from app.failpoints import Point, reach
 from workers.handling.attempt_ledger import AttemptLedger
 from workers.handling.calling import Caller, Function, idempotency_key, place_of, returned_type, timely
 from workers.handling.failures import text_of
 from workers.handling.ledger import Ledger
 from workers.handling.roundtrip import adapter_of, decode, encode, fingerprint
 from workers.handling.run_lease import RunLease
-from workers.handling.wish import Wish
+from workers.handling.wish import Wish, refuse_unusable
 
 Fatal = TypeVar("Fatal", bound=EffectError)
 
-KEY_CHARS_MAX = 200
 RECHECK_SECONDS = 0.2
 
 
@@ -72,13 +72,11 @@ class EffectEngine:
 
         Raises what `function` raises; `EffectUnknown`, `EffectMismatch`, `NotRecordable`, `LeaseLost`.
         """
-        if (policy is Policy.RECONCILE) != (reconcile is not None):
-            raise Permanent(f"effect {key}: the policy 'reconcile' and a function to reconcile with belong together")
         effect = await self._wished(key, function, args, policy, reconcile)
         async with self._turn(effect):
-            if key in self._unsure:
-                return await self._ask_outside(effect)
-            return await self._from_intent(effect)
+            result = await (self._ask_outside(effect) if key in self._unsure else self._from_intent(effect))
+            reach(Point.EFFECT_RECORDED, key)
+            return result
 
     async def transact(self, key: str, function: Function, args: tuple[Any, ...]) -> Any:
         """The result of `function(connection, *args)`, committed together with its record.
@@ -89,12 +87,14 @@ class EffectEngine:
 
         async def call(connection: Any) -> str:
             value = await self._outside(effect, function, (connection, *args))
+            reach(Point.EFFECT_CALLED, key)
             return self._recordable(effect, value)[0]
 
         async with self._turn(effect):
             row = self._row(effect, await self._ledger.transact(key, effect.digest, call))
             if row.state is not EffectState.RECORDED:
                 raise self._stop(EffectUnknown(f"effect {key} has an intent without a result"))
+            reach(Point.EFFECT_RECORDED, key)
             return self._read(effect, row)
 
     async def quiet(self) -> None:
@@ -142,6 +142,7 @@ class EffectEngine:
             await self._may_begin()
 
     async def _intend(self, effect: Wish) -> IntentAnswer:
+        reach(Point.EFFECT_BEFORE_INTENT, effect.key)
         try:
             again = effect.key in self._called
             return await self._ledger.intent(effect.key, effect.policy, effect.digest, again=again)
@@ -152,13 +153,14 @@ class EffectEngine:
     async def _call(self, effect: Wish) -> Any:
         """Performs the effect under an intent of ours."""
         try:
+            reach(Point.EFFECT_INTENDED, effect.key)
             await self._lease.may_call()
-        except asyncio.CancelledError:
+        except BaseException:
             await self._take_back(effect)
             raise
         self._called.add(effect.key)
         try:
-            value = await self._outside(effect, effect.function, effect.args)
+            return await self._keep(effect, await self._outside(effect, effect.function, effect.args))
         except NotPerformed:
             await self._ledger.clear(effect.key)
             raise
@@ -170,7 +172,6 @@ class EffectEngine:
             if unknown is not None:
                 raise unknown from error
             raise
-        return await self._keep(effect, value)
 
     async def _take_back(self, effect: Wish) -> None:
         """Nothing was called: an intent left behind would read as an unknown outcome."""
@@ -214,6 +215,7 @@ class EffectEngine:
             await self._lease.may_call()
 
     async def _keep(self, effect: Wish, value: object) -> Any:
+        reach(Point.EFFECT_CALLED, effect.key)
         text, read = self._recordable(effect, value)
         await self._ledger.record(effect.key, text)
         self._unsure.discard(effect.key)
@@ -246,8 +248,7 @@ class EffectEngine:
     async def _wished(
         self, key: str, function: Function, args: tuple[Any, ...], policy: Policy, reconcile: Function | None
     ) -> Wish:
-        if not 0 < len(key) <= KEY_CHARS_MAX or not key.isprintable():
-            raise Permanent(f"an effect's key has 1 to {KEY_CHARS_MAX} printable characters")
+        refuse_unusable(key, policy, reconcile)
         await self._may_begin()
         try:
             digest = fingerprint(args)

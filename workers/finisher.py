@@ -14,6 +14,7 @@ from uuid import UUID
 from app.domain.errors import BrokerAway, DatabaseAway, Unstorable
 from app.domain.outcomes import Bury, Done, Failure, Gone, Outcome, Release, Retry
 from app.domain.states import Reason
+from app.failpoints import Point, reach
 from app.store.leases import Ended, Leases
 from app.telemetry import log
 from app.transport.base import Delivery, Subscriber
@@ -63,6 +64,7 @@ class Finisher:
         if not self._ended:
             self._some_ended.clear()
         await self._write_all(batch)
+        reach(Point.FINISH_COMMITTED)
         self.acknowledge([run.delivery for run, _ in batch if run.delivery is not None])
         for run, _ in batch:
             self._runs.remove(run)
@@ -81,6 +83,7 @@ class Finisher:
         if self._subscriber is not None and batch:
             try:
                 await self._subscriber.acknowledge(batch)
+                reach(Point.ACK_DONE)
             except BrokerAway as error:
                 log.warning("not_acknowledged", entries=len(batch), error=str(error))
         return len(batch)

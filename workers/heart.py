@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.domain.errors import DatabaseAway
+from app.failpoints import Point, reach
 from app.settings import Settings
 from app.store.database import Session, connect
 from app.store.fleet import Beat, Incarnation, beat, register, relock
@@ -117,10 +118,12 @@ class Heart:
             connection.terminate()
 
     async def _beat(self, connection: Session) -> None:
+        reach(Point.HEARTBEAT_BEFORE, self._me.role)
         sent_at = time.monotonic()
         heard = await beat(
             connection, self._me.id, broker_ok=self.broker_ok, draining=self.draining, leader=self.leader
         )
+        reach(Point.HEARTBEAT_AFTER, self._me.role)
         if heard.known:
             self._answered_sent_at = sent_at
         self._loop.call_soon_threadsafe(self._deliver, Answer(heard, sent_at))

@@ -13,6 +13,7 @@ from uuid import UUID
 from app.domain.errors import DatabaseAway
 from app.domain.leased import LeasedJob
 from app.domain.outcomes import Gone, Outcome, Release
+from app.failpoints import Point, reach
 from app.store.leases import Claimed, Leases
 from app.telemetry import bind_job, frames, log
 from app.transport.base import Delivery
@@ -57,6 +58,7 @@ class Intake:
             batch = [self._in_hand.popleft() for _ in range(min(self._runs.free(), len(self._in_hand)))]
             if not batch:
                 return 0
+            reach(Point.CLAIM_DELIVERED)
             first = {delivery.job_id: delivery for delivery in reversed(batch)}
             claimed = await self._claim(lambda: self._leases.claim(list(first)))
             if claimed is None:
@@ -90,6 +92,8 @@ class Intake:
             try:
                 with self._runs.claiming():
                     claimed = await claim()
+                if claimed.jobs:
+                    reach(Point.CLAIM_COMMITTED)
                 if claimed.fresh:
                     return claimed
             except DatabaseAway as error:
@@ -124,7 +128,10 @@ class Intake:
 
     async def _outcome(self, task: Task, run: Run) -> Outcome:
         try:
-            return await self._executor.execute(task, run)
+            reach(Point.START_BEFORE, task.name)
+            outcome = await self._executor.execute(task, run)
+            reach(Point.FINISH_RETURNED, task.name)
+            return outcome
         except Exception as error:
             # A fault of ours, not of the job: it goes back uncharged, and the cap on releases keeps it from looping.
             log.error("executor_failed", error_type=type(error).__qualname__, where=frames(error))

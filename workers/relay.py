@@ -16,6 +16,7 @@ from uuid import uuid4
 
 import uvloop
 
+from app import failpoints
 from app.domain.errors import BrokerAway, DatabaseAway
 from app.settings import Settings
 from app.store.database import Database
@@ -233,4 +234,5 @@ async def _main(settings: Settings) -> int:
 def run(settings: Settings) -> int:
     """Runs a relay until SIGTERM or SIGINT; the exit code. Blocking."""
     configure(settings, "relay")
+    failpoints.arm(settings)
     return uvloop.run(_main(settings))

@@ -16,6 +16,7 @@ from datetime import datetime
 from uuid import UUID
 
 from app.domain.errors import DatabaseAway
+from app.failpoints import Point, reach
 from app.settings import Settings
 from app.store.database import Session, connect
 from app.store.fleet import Observed, Rescued, Suspect, observed, rescue, rescue_overdue
@@ -109,7 +110,10 @@ class Rescuer:
     async def _rescue(self, connection: Session, suspects: Sequence[Suspect]) -> list[Rescued]:
         if not suspects:
             return []
+        reach(Point.RESCUE_SEEN)
         rescued = await rescue(connection, self._settings, suspects, self._me)
+        if rescued:
+            reach(Point.RESCUE_MOVED)
         for job in rescued:
             log.warning("rescued", job=str(job.job_id), queue=job.queue, dead=job.dead)
         return rescued

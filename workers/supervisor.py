@@ -19,6 +19,7 @@ from uuid import UUID, uuid4
 
 import uvloop
 
+from app import failpoints
 from app.domain.errors import DatabaseAway
 from app.settings import Settings
 from app.store.database import Database
@@ -260,4 +261,5 @@ async def _supervise(settings: Settings, processes: int) -> int:
 def run(settings: Settings, processes: int) -> int:
     """Runs children until SIGTERM or SIGINT; the exit code. A second signal hurries them."""
     configure(settings, "supervisor")
+    failpoints.arm(settings)
     return uvloop.run(_supervise(settings, processes))

@@ -12,6 +12,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from app import failpoints
 from app.api import problems
 from app.api.application import create
 from app.api.auth import refuse_unsafe_binding
@@ -63,6 +64,7 @@ def serve(settings: Settings, host: str, port: int) -> int:
     except Refused as refused:
         sys.stderr.write(f"outlast api: {refused.detail}\n")
         return NOT_ALLOWED
+    failpoints.arm(settings)
     app = create(settings)
     server = Server(
         app,

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from app import failpoints
 from app.cli.exits import read_settings
 from app.settings import Settings
 from app.store.database import Database
@@ -16,6 +17,7 @@ T = TypeVar("T")
 def on_database(work: Callable[[Database, Settings], Awaitable[T]]) -> T:
     """Runs `work` with a pool of its own and returns what it returns. Raises `DatabaseAway`, `Refused`."""
     settings = read_settings()
+    failpoints.arm(settings)
 
     async def run() -> T:
         db = await Database.open(settings, "cli", size_max=4)

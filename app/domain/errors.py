@@ -17,6 +17,7 @@ OutlastError
 ├── TooLarge                a value whose JSON text is over its limit
 ├── Unstorable              values that PostgreSQL does not take
 ├── Refused                 a request that cannot be carried out, with a problem slug
+├── FailpointRaised         a test asked for an error at this point
 └── DependencyAway          PostgreSQL or the broker does not answer
     ├── DatabaseAway
     └── BrokerAway
@@ -131,6 +132,10 @@ class Refused(OutlastError):
         self.errors = list(errors)
         self.extra = dict(extra or {})
         self.retry_after = retry_after
+
+
+class FailpointRaised(OutlastError):
+    """A test asked for an error at this point; nothing in the product expects it."""
 
 
 class DependencyAway(OutlastError):

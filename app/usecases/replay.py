@@ -7,6 +7,7 @@ from uuid import UUID
 
 from app.domain.answers import Answer, refusal
 from app.domain.standing import job_not_found, unreplayable
+from app.failpoints import Point, reach
 from app.store import operations
 from app.store.database import Database
 from app.usecases.awaken import awaken
@@ -22,7 +23,9 @@ async def replay(db: Database, ids: Sequence[UUID], *, replay_id: str, reason: s
     Refusals: 404 `job-not-found`; 409 `job-terminal`, `job-not-dead`, `effect-unknown`, `job-moving`.
     Raises `DatabaseAway`; then nothing is known, and sending the same `replay_id` again is safe.
     """
+    reach(Point.REPLAY_BEFORE_COMMIT)
     moved = await operations.replay_if_dead(db, replay_id, ids, reason, actor)
+    reach(Point.REPLAY_AFTER_COMMIT)
     await awaken(db, set(moved.values()))
     left = [job_id for job_id in ids if job_id not in moved]
     answers = {job_id: Answer(job_id, REPLAYED) for job_id in moved} | await _why_not(db, replay_id, left)

@@ -14,6 +14,7 @@ from app.domain.kinds import DEFAULT_PRIORITY, DEFAULT_QUEUE
 from app.domain.request import JobRequest, differences, key_digest, refuse_beyond_horizon, request_digest
 from app.domain.states import State
 from app.domain.views import JobView
+from app.failpoints import Point, reach
 from app.settings import Settings
 from app.store import jobs
 from app.store.database import Database
@@ -124,7 +125,9 @@ class Submitter:
         return answer
 
     async def _insert(self, batch: Sequence[NewJob]) -> list[Answer]:
+        reach(Point.SUBMIT_BEFORE_COMMIT)
         inserted = await jobs.insert(self._db, batch)
+        reach(Point.SUBMIT_AFTER_COMMIT)
         pairs = list(zip(batch, inserted, strict=True))
         self._waker.wake({new.queue for new, answer in pairs if answer is not None and not answer.deferred})
         owners = await self._owners([new.key for new, answer in pairs if answer is None and new.key is not None])

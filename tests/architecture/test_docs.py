@@ -18,7 +18,13 @@ from workers.main import cli
 README = (tree.ROOT / "README.md").read_text(encoding="utf-8")
 ARCHITECTURE = (tree.ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 HANDLERS = (tree.ROOT / "docs/handlers.md").read_text(encoding="utf-8")
-PAGES = {"README.md": README, "ARCHITECTURE.md": ARCHITECTURE, "docs/handlers.md": HANDLERS}
+FAILPOINTS = (tree.ROOT / "docs/failpoints.md").read_text(encoding="utf-8")
+PAGES = {
+    "README.md": README,
+    "ARCHITECTURE.md": ARCHITECTURE,
+    "docs/handlers.md": HANDLERS,
+    "docs/failpoints.md": FAILPOINTS,
+}
 
 # `outlast job list ...` in text, `$ outlast job list ...` in examples; at most two words name a command.
 COMMAND = re.compile(

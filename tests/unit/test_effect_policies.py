@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import suppress
 from uuid import UUID
 
 import pytest
@@ -16,6 +17,7 @@ from app.domain.states import EffectState
 from tests.unit.effect_desk import Desk, cut_off, until
 from tests.unit.leased import JOB
 from workers.handling.calling import Caller
+from workers.handling.context import PolicyName
 from workers.handling.memory_ledger import MemoryLedger
 from workers.handling.threads import Threads
 
@@ -52,6 +54,32 @@ async def test_a_handler_that_gives_up_waiting_does_not_get_a_second_call_at_mos
     with pytest.raises(EffectUnknown):
         await ctx.effect("pay", desk.send, "7", policy="at_most_once")
     assert desk.calls == ["7"]
+
+
+@pytest.mark.parametrize("policy", ["at_most_once", "reconcile"])
+async def test_a_call_whose_record_failed_is_not_made_again_by_its_own_attempt(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, policy: PolicyName
+) -> None:
+    async def fail(*_: object) -> bool:
+        raise RuntimeError("the record failed")
+
+    asked: list[str] = []
+
+    async def ask(text: str) -> str:
+        asked.append(text)
+        return f"found {text}"
+
+    reconcile = ask if policy == "reconcile" else None
+    ctx = desk.attempt()
+    with monkeypatch.context() as broken:
+        broken.setattr(desk.ledger, "record", fail)
+        with pytest.raises((RuntimeError, EffectUnknown)):
+            await ctx.effect("pay", desk.send, "7", policy=policy, reconcile=reconcile)
+    with suppress(EffectUnknown):
+        await ctx.effect("pay", desk.send, "7", policy=policy, reconcile=reconcile)
+
+    assert desk.calls == ["7"]
+    assert asked == (["7"] if policy == "reconcile" else [])
 
 
 async def test_a_call_that_certainly_did_not_happen_may_be_made_again(desk: Desk) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from app.domain.errors import Permanent
 from app.domain.states import Policy
 from workers.handling.calling import Function
 from workers.handling.roundtrip import Adapter
+
+KEY_CHARS_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,3 +24,11 @@ class Wish:
     reconcile: Function | None
     digest: bytes
     adapter: Adapter
+
+
+def refuse_unusable(key: str, policy: Policy, reconcile: Function | None) -> None:
+    """Raises `Permanent` for an effect that no handler can have meant."""
+    if (policy is Policy.RECONCILE) != (reconcile is not None):
+        raise Permanent(f"effect {key}: the policy 'reconcile' and a function to reconcile with belong together")
+    if not 0 < len(key) <= KEY_CHARS_MAX or not key.isprintable():
+        raise Permanent(f"an effect's key has 1 to {KEY_CHARS_MAX} printable characters")

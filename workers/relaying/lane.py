@@ -8,6 +8,7 @@ from uuid import UUID
 
 from app.domain.errors import BrokerAway
 from app.domain.window import window
+from app.failpoints import Point, reach
 from app.store.fleet import Live
 from app.store.relay import PRIORITIES, Look, Waiting
 from app.transport.base import Delivery, Published, Publisher
@@ -105,7 +106,11 @@ class Lane:
         # More may have left since the last look than we know of.
         count = max(0, room - self._length) + room // 4 + ROOM_SPARE
         offered = [(row.job_id, row.attempt) for row in self._buffer[:count]]
+        if offered:
+            reach(Point.RELAY_BEFORE_PUBLISH, self.queue)
         answer = await publisher.publish(self.queue, offered, room)
+        if answer.receipts:
+            reach(Point.RELAY_AFTER_PUBLISH, self.queue)
         if answer.changed:
             return None
         moved = self._settle(offered, answer, now)
