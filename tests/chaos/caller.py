@@ -87,7 +87,8 @@ class Caller:
                 await asyncio.sleep(AGAIN_SECONDS)
                 continue
             found = answer.json().get("id", job_id) if answer.is_success else job_id
-            self._note(Call(time.time(), Phase.AFTER, verb, key, answer.status_code, found))
+            after = answer.headers.get("Retry-After", "")
+            self._note(Call(time.time(), Phase.AFTER, verb, key, answer.status_code, found, after))
             if answer.status_code not in TRY_AGAIN:
                 return found
             await asyncio.sleep(AGAIN_SECONDS)

@@ -10,10 +10,13 @@
 | duplicate       | an effect counted twice, called unowned, or performed by an attempt after it was on record     |
 | illegal path    | a job was seen to move against the state table, or a counter to fall                           |
 | overlap         | two attempts of one job held leases at one moment, or one attempt number was used twice        |
+| clock order     | a job was created after an attempt started, or one ended before it started                     |
 | early           | an attempt started before the job was due                                                      |
 | over budget     | more retries or crashes than there are, or dead before they were used up                       |
 | miscounted      | the counters of a job are not those of its ended attempts                                      |
 | reborn          | an attempt started after the one that was cancelled                                            |
+| hung            | a call took longer than 10 s, answered or cut                                                  |
+| ill answered    | a call was answered with neither success, nor 409 to a cancel, nor when to try again           |
 | replay          | a selected dead letter was replayed never or twice, or one that was not selected at all        |
 """
 
@@ -41,6 +44,8 @@ LATER: Mapping[State, frozenset[State]] = {
     State.CANCELLED: frozenset({State.CANCELLED}),
 }
 CANCELLED, CANCEL_REFUSED = 200, 409
+AGAIN = frozenset({429, 503})
+CALL_SECONDS_MAX = 10.0
 
 AFTER_A_REPLAY = WAITING_OR_RUNNING | ENDED
 
@@ -63,6 +68,7 @@ def bites(history: History) -> Counter[str]:
             "rescued": ends[AttemptEnd.LOST],
             "released": ends[AttemptEnd.RELEASED],
             "late refused": history.late_refused,
+            "clocks seen": len({line.shift for line in history.handler}),
             "cut": sum(call.phase is Phase.CUT for call in history.calls),
             "cancelled": sum(call.status == CANCELLED for call in cancels),
             "cancel refused": sum(call.status == CANCEL_REFUSED for call in cancels),
@@ -201,6 +207,16 @@ def early(history: History) -> Iterator[Finding]:
             yield Finding("early", line.job_id, f"attempt {line.attempt} started {due_at - line.at:.3f} s early")
 
 
+def clock_order(history: History) -> Iterator[Finding]:
+    created = {job.job_id: job.created_at for job in history.jobs}
+    spans = [(one.job_id, one.started_at, one.ended_at) for one in history.attempts]
+    spans += [(home.job_id, home.attempt_started_at, home.ended_at) for home in history.homes]
+    for job_id, started, ended in spans:
+        known = [at for at in (created.get(job_id), started, ended) if at is not None]
+        if known != sorted(known):
+            yield Finding("clock order", job_id, f"created, started, ended: {known}")
+
+
 def over_budget(history: History) -> Iterator[Finding]:
     jobs = {job.job_id: job for job in history.jobs}
     for home in history.homes:
@@ -241,6 +257,23 @@ def reborn(history: History) -> Iterator[Finding]:
             yield Finding("reborn", line.job_id, detail)
 
 
+def hung(history: History) -> Iterator[Finding]:
+    begun: dict[tuple[Verb, str], float] = {}
+    for call in history.calls:
+        if call.phase is Phase.BEFORE:
+            begun[call.verb, call.key] = call.at
+        elif (took := call.at - begun.get((call.verb, call.key), call.at)) > CALL_SECONDS_MAX:
+            yield Finding("hung", call.job_id, f"{call.verb} {call.key} took {took:.1f} s")
+
+
+def ill_answered(history: History) -> Iterator[Finding]:
+    for call in history.calls:
+        refused = call.verb is Verb.CANCEL and call.status == CANCEL_REFUSED
+        again = call.status in AGAIN and call.retry_after
+        if call.phase is Phase.AFTER and not (200 <= call.status < 300 or refused or again):
+            yield Finding("ill answered", call.job_id, f"{call.verb} {call.key}: {call.status}")
+
+
 def replay(history: History) -> Iterator[Finding]:
     counted = Counter(history.replays)
     for job_id in sorted(history.to_replay | counted.keys()):
@@ -258,9 +291,12 @@ RULES: tuple[Callable[[History], Iterable[Finding]], ...] = (
     illegal_path,
     overlap,
     early,
+    clock_order,
     over_budget,
     miscounted,
     reborn,
+    hung,
+    ill_answered,
     replay,
 )
 

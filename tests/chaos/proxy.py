@@ -1,4 +1,4 @@
-"""A TCP proxy of our own: it can cut, delay and black-hole what passes, and swallow one reply.
+"""A TCP proxy of our own: it cuts, refuses, slows down or black-holes what passes, both ways or one, swallows a reply.
 
 A swallowed reply is one that the server has sent and the client never gets; then both ends are cut. What a
 conversation is about is read by a `Tap`, one for each protocol.
@@ -11,11 +11,19 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 CHUNK_BYTES = 65_536
 
 Match = Callable[[str], bool]
+
+
+class Way(StrEnum):
+    """To the server, or back from it."""
+
+    REQUESTS = "requests"
+    REPLIES = "replies"
 
 
 class Tap(Protocol):
@@ -44,11 +52,12 @@ class Proxy:
 
     def __init__(self, target: int, tap: Callable[[], Tap]) -> None:
         self.delay_seconds = 0.0
-        self._target = target
+        self.target = target
+        self.refuses = False
         self._tap = tap
         self._traps: deque[Trap] = deque()
-        self._passing = asyncio.Event()
-        self._passing.set()
+        self._passing = {way: asyncio.Event() for way in Way}
+        self._let_pass()
         self._links: set[Link] = set()
         self._server: asyncio.Server | None = None
 
@@ -69,12 +78,23 @@ class Proxy:
             link.abort()
         return len(links)
 
-    def hold(self) -> None:
-        """From now on nothing passes and nothing is refused: a black hole."""
-        self._passing.clear()
+    def hold(self, *ways: Way) -> None:
+        """From now on nothing passes these ways, and nothing is refused or lost: it arrives when they are good again.
 
-    def let_pass(self) -> None:
-        self._passing.set()
+        Held both ways, which is what no argument means, the road is a black hole.
+        """
+        for way in ways or Way:
+            self._passing[way].clear()
+
+    def heal(self) -> None:
+        """The road is as good as new. What was held arrives."""
+        self.refuses = False
+        self.delay_seconds = 0.0
+        self._let_pass()
+
+    def _let_pass(self) -> None:
+        for passing in self._passing.values():
+            passing.set()
 
     async def swallow(self, match: Match) -> str:
         """Cuts the next matching conversation between the server's answer and the client; what it was about."""
@@ -84,9 +104,9 @@ class Proxy:
         """Cuts the next matching conversation once the server has the request; what it was about."""
         return await self._spring(match, on_reply=False)
 
-    async def passage(self) -> None:
-        """Waits as long as the road is bad."""
-        await self._passing.wait()
+    async def passage(self, way: Way) -> None:
+        """Waits as long as the road is bad that way."""
+        await self._passing[way].wait()
         if self.delay_seconds:
             await asyncio.sleep(self.delay_seconds)
 
@@ -112,9 +132,8 @@ class Proxy:
                 self._traps.remove(trap)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            upstream = await asyncio.open_connection("127.0.0.1", self._target)
-        except OSError:
+        upstream = None if self.refuses else await _connect(self.target)
+        if upstream is None:
             writer.transport.abort()
             return
         link = Link(self, self._tap(), (reader, writer), upstream)
@@ -127,6 +146,13 @@ class Proxy:
 
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def _connect(port: int) -> Stream | None:
+    try:
+        return await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return None
 
 
 class Link:
@@ -155,7 +181,7 @@ class Link:
     async def _requests(self) -> None:
         with suppress(OSError):
             while data := await self._client[0].read(CHUNK_BYTES):
-                await self._proxy.passage()
+                await self._proxy.passage(Way.REQUESTS)
                 about = self._tap.request(data)
                 self._server[1].write(data)
                 await self._server[1].drain()
@@ -167,7 +193,7 @@ class Link:
     async def _replies(self) -> None:
         with suppress(OSError):
             while data := await self._server[0].read(CHUNK_BYTES):
-                await self._proxy.passage()
+                await self._proxy.passage(Way.REPLIES)
                 if self._proxy.springs(self._tap.reply(data), on_reply=True):
                     return
                 self._client[1].write(data)

@@ -1,6 +1,7 @@
 """What a chaos run leaves behind: four logs and the rows of the database. All times are seconds since the epoch.
 
-Clients, handlers, faults and PostgreSQL of a run share one machine and so one clock.
+Clients, handlers, faults and PostgreSQL of a run share one machine and so one clock. Where a run shifts it for a
+process, that process still writes its log by the true one.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A line of the client log. `key` is the idempotency key of a submit and the job id of anything else."""
+    """A line of the client log. `key` is the idempotency key of a submit and the job id of anything else.
+
+    `retry_after` is what the answer's header of that name says, when it has one.
+    """
 
     at: float
     phase: Phase
@@ -46,6 +50,7 @@ class Call:
     key: str
     status: int = 0
     job_id: str = ""
+    retry_after: str = ""
 
     @property
     def accepted(self) -> bool:
@@ -54,13 +59,17 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class HandlerLine:
-    """A line of the handler log: `start` of an attempt, or `perform` just before an outside call."""
+    """A line of the handler log: `start` of an attempt, or `perform` just before an outside call.
+
+    `at` is the true time; `shift` is by how much the clock of the process was off, in seconds.
+    """
 
     at: float
     event: str
     job_id: str
     attempt: int
     sink_key: str = ""
+    shift: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +103,7 @@ class JobRow:
     key: str
     part: Part
     max_retries: int = 2
+    created_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

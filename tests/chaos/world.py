@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit, urlunsplit
@@ -17,6 +18,7 @@ from pydantic import SecretStr
 
 from app.settings import Settings
 from app.store.migrate import migrate
+from tests.chaos.clocks import ShiftedClock
 from tests.chaos.plan import Shape
 from tests.chaos.proxy import Proxy
 from tests.chaos.taps import PlainTap, PostgresTap
@@ -72,6 +74,17 @@ async def make_template(postgres: Postgres) -> None:
     await asyncio.to_thread(migrate, Settings(database_url=SecretStr(in_database(postgres.url, TEMPLATE))))
 
 
+class Road(StrEnum):
+    """The connections of a world, each through a proxy of its own."""
+
+    API_POSTGRES = "API to PostgreSQL"
+    RELAY_POSTGRES = "relay to PostgreSQL"
+    RELAY_REDIS = "relay to Redis"
+    WORKER_POSTGRES = "worker to PostgreSQL"
+    WORKER_REDIS = "worker to Redis"
+    CLIENT_API = "client to API"
+
+
 class World:
     """One run's processes, on servers that outlast the run, in a database of its own."""
 
@@ -80,14 +93,21 @@ class World:
         self.postgres = postgres
         self.redis = redis
         self.handler_log = folder / "handlers.log"
+        self._sink_log = folder / "sink.err"
         self.database_url = in_database(postgres.url, f"chaos_{shape.name.lower()}")
-        self.roads = {
-            "postgres": Proxy(postgres.address.port, PostgresTap),
-            "redis": Proxy(redis.address.port, PlainTap),
-        }
         self.api_port = free_port()
-        self.roads["api"] = Proxy(self.api_port, PlainTap)
-        self.settings = Settings.model_validate({**CLOCKS, **shape.settings, "database_url": self.database_url})
+        self.roads = {
+            Road.API_POSTGRES: Proxy(postgres.address.port, PostgresTap),
+            Road.RELAY_POSTGRES: Proxy(postgres.address.port, PostgresTap),
+            Road.RELAY_REDIS: Proxy(redis.address.port, PlainTap),
+            Road.WORKER_POSTGRES: Proxy(postgres.address.port, PostgresTap),
+            Road.WORKER_REDIS: Proxy(redis.address.port, PlainTap),
+            Road.CLIENT_API: Proxy(self.api_port, PlainTap),
+        }
+        self._ports: dict[Road, int] = {}
+        self.clocks = {role: ShiftedClock(folder, role, seconds) for role, seconds in shape.clocks.items()}
+        servers = {"database_url": self.database_url, "redis_url": redis.url}
+        self.settings = Settings.model_validate({**CLOCKS, **shape.settings, **servers})
         self.stack = Stack(self.settings, folder / "logs")
         self.workers: list[Process] = []
         self.relays: list[Process] = []
@@ -99,14 +119,8 @@ class World:
         admin = await asyncpg.connect(self.postgres.url)
         await admin.execute(f"CREATE DATABASE {urlsplit(self.database_url).path.lstrip('/')} TEMPLATE {TEMPLATE}")
         await admin.close()
-        ports = {name: await road.start() for name, road in self.roads.items()}
-        self.api_url = f"http://127.0.0.1:{ports['api']}"
-        self.stack.settings = self.settings.model_copy(
-            update={
-                "database_url": SecretStr(_through(self.database_url, ports["postgres"])),
-                "redis_url": SecretStr(_through(self.redis.url, ports["redis"])),
-            }
-        )
+        self._ports = {name: await road.start() for name, road in self.roads.items()}
+        self.api_url = f"http://127.0.0.1:{self._ports[Road.CLIENT_API]}"
         await self._start_sink()
         self.api = self.start_api()
         for _ in range(RELAYS):
@@ -124,14 +138,15 @@ class World:
             await self._sink.wait()
 
     def start_api(self) -> Process:
-        self.api = self.stack.start("api", "--port", str(self.api_port))
+        self.api = self.stack.start("api", "--port", str(self.api_port), env=self._env("api", Road.API_POSTGRES))
         return self.api
 
     def start_relay(self) -> None:
-        self.relays.append(self.stack.relay())
+        self.relays.append(self.stack.relay(env=self._env("relay", Road.RELAY_POSTGRES, Road.RELAY_REDIS)))
 
     def start_worker(self) -> None:
-        self.workers.append(self.stack.worker(HANDLERS))
+        env = self._env("worker", Road.WORKER_POSTGRES, Road.WORKER_REDIS)
+        self.workers.append(self.stack.worker(HANDLERS, env=env))
 
     async def fetch(self, statement: str, *args: object) -> list[asyncpg.Record]:
         """Rows by a road that no fault is on, but the server's own."""
@@ -176,10 +191,17 @@ class World:
         """How many late endings the workers of this run were refused, by their own word."""
         return sum(one.stderr.count('"event": "fenced"') for one in self.stack.processes if one.name == "worker")
 
+    def _env(self, role: str, postgres: Road, redis: Road | None = None) -> dict[str, str]:
+        """The environment that sends a process by these roads, under the clock of its role."""
+        to_redis = {} if redis is None else {"OUTLAST_REDIS_URL": _through(self.redis.url, self._ports[redis])}
+        clock = self.clocks[role].environment if role in self.clocks else {}
+        return {"OUTLAST_DATABASE_URL": _through(self.database_url, self._ports[postgres]), **to_redis, **clock}
+
     async def _start_sink(self) -> None:
-        self._sink = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "examples.sink", "--port", "0"), stdout=asyncio.subprocess.PIPE
-        )
+        with self._sink_log.open("wb") as log:
+            self._sink = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "examples.sink", "--port", "0"), stdout=asyncio.subprocess.PIPE, stderr=log
+            )
         assert self._sink.stdout is not None
         self.sink_url = (await self._sink.stdout.readline()).decode().split()[1]
 

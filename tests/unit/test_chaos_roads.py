@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from typing import Self
 
 import pytest
 
-from tests.chaos.proxy import Proxy
+from tests.chaos.proxy import Proxy, Way
 from tests.chaos.taps import PlainTap, PostgresTap
 
 WRITE, READ = "DELETE FROM leases", "SELECT 1"
-ANSWER_SECONDS = 5
+ANSWER_SECONDS = 10
+SILENCE_SECONDS = 0.2
 
 
 def message(kind: bytes, body: bytes) -> bytes:
@@ -53,33 +55,133 @@ def test_what_is_not_committed_is_no_commit(statement: str, status: bytes) -> No
     assert tap.reply(answered(status)) is None
 
 
-async def test_a_swallowed_reply_was_sent_and_never_arrives_and_the_next_one_does() -> None:
-    heard: list[bytes] = []
+class Upstream:
+    """A server that says everything back in capitals, and a road to it. `heard` is what reached the server."""
 
-    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self) -> None:
+        self.heard: list[bytes] = []
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._echo, "127.0.0.1", 0)
+        self.road = Proxy(self._server.sockets[0].getsockname()[1], PlainTap)
+        self._port = await self.road.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.road.close()
+        self._server.close()
+
+    async def connect(self) -> Client:
+        return Client(*await asyncio.open_connection("127.0.0.1", self._port))
+
+    async def ask(self, words: bytes) -> bytes:
+        """The answer on a connection of its own; nothing when it is cut."""
+        client = await self.connect()
+        client.say(words)
+        try:
+            return await client.hear()
+        finally:
+            client.close()
+
+    async def _echo(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(100):
-            heard.append(data)
+            self.heard.append(data)
             writer.write(data.upper())
         writer.close()
 
-    async def ask(port: int, words: bytes) -> bytes:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(words)
+
+class Client:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    def say(self, words: bytes) -> None:
+        self._writer.write(words)
+
+    async def hear(self) -> bytes:
+        """The next words; nothing when the connection is cut."""
         try:
-            return await reader.read(100)
+            return await self._reader.read(100)
         except ConnectionResetError:
             return b""
-        finally:
-            writer.close()
 
-    async with asyncio.timeout(ANSWER_SECONDS), await asyncio.start_server(echo, "127.0.0.1", 0) as server:
-        proxy = Proxy(server.sockets[0].getsockname()[1], PlainTap)
-        port = await proxy.start()
-        trap = asyncio.create_task(proxy.swallow(lambda text: text.startswith("doomed")))
+    async def hears_nothing(self) -> bool:
+        """Whether nothing arrives and nothing ends for a while."""
+        try:
+            await asyncio.wait_for(self._reader.read(100), SILENCE_SECONDS)
+        except TimeoutError:
+            return True
+        return False
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+async def test_a_swallowed_reply_was_sent_and_never_arrives_and_the_next_one_does() -> None:
+    async with asyncio.timeout(ANSWER_SECONDS), Upstream() as up:
+        trap = asyncio.create_task(up.road.swallow(lambda text: text.startswith("doomed")))
         await asyncio.sleep(0)
-        assert await ask(port, b"other") == b"OTHER"
-        assert await ask(port, b"doomed 1") == b""
+        assert await up.ask(b"other") == b"OTHER"
+        assert await up.ask(b"doomed 1") == b""
         assert await trap == "doomed 1"
-        assert await ask(port, b"doomed 2") == b"DOOMED 2"
-        assert heard == [b"other", b"doomed 1", b"doomed 2"]
-        await proxy.close()
+        assert await up.ask(b"doomed 2") == b"DOOMED 2"
+        assert up.heard == [b"other", b"doomed 1", b"doomed 2"]
+
+
+async def test_a_black_road_is_silent_and_loses_nothing() -> None:
+    async with asyncio.timeout(ANSWER_SECONDS), Upstream() as up:
+        client = await up.connect()
+        up.road.hold()
+        client.say(b"held")
+        assert await client.hears_nothing()
+        assert up.heard == []
+        up.road.heal()
+        assert await client.hear() == b"HELD"
+
+
+async def test_a_road_held_for_replies_carries_out_what_nobody_is_told() -> None:
+    async with asyncio.timeout(ANSWER_SECONDS), Upstream() as up:
+        client = await up.connect()
+        up.road.hold(Way.REPLIES)
+        client.say(b"done")
+        assert await client.hears_nothing()
+        assert up.heard == [b"done"]
+        up.road.heal()
+        assert await client.hear() == b"DONE"
+
+
+async def test_a_road_held_for_requests_still_brings_what_was_asked_before() -> None:
+    async with asyncio.timeout(ANSWER_SECONDS), Upstream() as up:
+        client = await up.connect()
+        up.road.hold(Way.REPLIES)
+        client.say(b"before")
+        while not up.heard:
+            await asyncio.sleep(0)
+        up.road.heal()
+        up.road.hold(Way.REQUESTS)
+        client.say(b"after")
+        assert await client.hear() == b"BEFORE"
+        assert await client.hears_nothing()
+        assert up.heard == [b"before"]
+
+
+async def test_a_refusing_road_cuts_what_is_open_and_what_comes_until_it_is_healed() -> None:
+    async with asyncio.timeout(ANSWER_SECONDS), Upstream() as up:
+        client = await up.connect()
+        client.say(b"first")
+        assert await client.hear() == b"FIRST"
+        up.road.refuses = True
+        assert up.road.cut() == 1
+        assert await client.hear() == b""
+        assert await up.ask(b"refused") == b""
+        up.road.heal()
+        assert await up.ask(b"again") == b"AGAIN"
+        assert up.heard == [b"first", b"again"]
+
+
+async def test_a_slow_road_takes_its_time_each_way() -> None:
+    async with asyncio.timeout(ANSWER_SECONDS), Upstream() as up:
+        up.road.delay_seconds = 0.1
+        began = asyncio.get_running_loop().time()
+        assert await up.ask(b"slow") == b"SLOW"
+        assert asyncio.get_running_loop().time() - began >= 0.2

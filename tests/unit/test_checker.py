@@ -178,6 +178,14 @@ def local_clock_for_what_is_due(run: History) -> History:
     return replace(run, handler=[*run.handler, HandlerLine(2.4, "start", FLAKY, 2)])
 
 
+def local_clock_for_what_ended(run: History) -> History:
+    return homes_with(run, OK, ended_at=1.9)
+
+
+def local_clock_for_what_was_created(run: History) -> History:
+    return replace(run, jobs=[replace(job, created_at=2.05) for job in run.jobs])
+
+
 def dead_at_the_first_crash(run: History) -> History:
     return homes_with(run, EFFECT, state=State.DEAD, reason="crashes_exhausted")
 
@@ -200,6 +208,19 @@ def deploy_that_charged_a_crash(run: History) -> History:
 
 def started_after_its_cancel(run: History) -> History:
     return replace(run, handler=[*run.handler, HandlerLine(2.9, "start", CANCELLED, 2)])
+
+
+def call_that_hung(run: History) -> History:
+    begun = Call(1.5, Phase.BEFORE, Verb.SUBMIT, OK)
+    return replace(run, calls=[*run.calls, begun, Call(11.6, Phase.CUT, Verb.SUBMIT, OK)])
+
+
+def answered_with_a_500(run: History) -> History:
+    return replace(run, calls=[*run.calls, Call(1.5, Phase.AFTER, Verb.SUBMIT, OK, 500)])
+
+
+def away_without_saying_when_to_try_again(run: History) -> History:
+    return replace(run, calls=[*run.calls, Call(1.5, Phase.AFTER, Verb.SUBMIT, OK, 503)])
 
 
 def replay_that_missed_one(run: History) -> History:
@@ -230,12 +251,17 @@ PLANTED: dict[Callable[[History], History], str] = {
     rescued_while_it_ran: "overlap",
     attempt_used_twice: "overlap",
     local_clock_for_what_is_due: "early",
+    local_clock_for_what_ended: "clock order",
+    local_clock_for_what_was_created: "clock order",
     dead_at_the_first_crash: "over budget",
     dead_before_the_last_retry: "over budget",
     one_retry_too_many: "over budget",
     crash_charged_to_the_retries: "miscounted",
     deploy_that_charged_a_crash: "miscounted",
     started_after_its_cancel: "reborn",
+    call_that_hung: "hung",
+    answered_with_a_500: "ill answered",
+    away_without_saying_when_to_try_again: "ill answered",
     replay_that_missed_one: "replay",
     replayed_twice_under_one_id: "replay",
 }
