@@ -34,7 +34,7 @@ async def _live(settings: Settings, registry: Registry, orders: Orders, watch: P
     transactions = await Database.open(settings, f"{orders.role} transactions")
     worker = Worker(settings, registry, orders, db, transactions)
     loop = asyncio.get_running_loop()
-    watch.on_orphaned = lambda: loop.call_soon_threadsafe(worker.give_up)
+    watch.on_orphaned = lambda: loop.call_soon_threadsafe(worker.hurry)
     return await worker.run()
 
 

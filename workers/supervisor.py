@@ -27,8 +27,8 @@ from app.store.fleet import Fleet, Rescued
 from app.telemetry import configure, frames, log
 from app.usecases.awaken import awaken
 from workers.child import EXIT_HANDLERS_REFUSED
-from workers.guarding import stop_signals
 from workers.guarding.ending import end
+from workers.guarding.stop_signals import HURRYING, blocked
 from workers.orders import Orders
 from workers.rescuer import Rescuer
 from workers.worker import EXIT_DRAINED, EXIT_FAILED, WRITE_SECONDS
@@ -50,7 +50,7 @@ class Child:
     def __init__(self, on_end: Callable[[Child, str, int], None]) -> None:
         self.orders: Orders | None = None
         self.ordered_at = time.monotonic()  # without orders: since it was started
-        with stop_signals.blocked():
+        with blocked():
             self._popen = subprocess.Popen(
                 [sys.executable, "-m", "workers.child", str(os.getpid())], stdin=subprocess.PIPE, start_new_session=True
             )
@@ -124,13 +124,23 @@ class Supervisor:
         return self._exit_code
 
     def stop(self) -> None:
-        """Every call tells the children once more: the first lets them drain, the second hurries them."""
+        """Lets the children drain."""
         self._stopping.set()
         if self._ready is not None:
             self._ready.dismiss()
+        self._tell(signal.SIGTERM)
+
+    def _on_signal(self) -> None:
+        """The first signal stops, the second one hurries."""
+        if self._stopping.is_set():
+            self._tell(HURRYING)
+        else:
+            self.stop()
+
+    def _tell(self, number: signal.Signals) -> None:
         for child in self._children:
             if child.orders is not None:
-                child.send(signal.SIGTERM)
+                child.send(number)
 
     async def _drain(self) -> None:
         longest = self._settings.shutdown_seconds + 2 * WRITE_SECONDS
@@ -219,6 +229,8 @@ class Supervisor:
         if worker is None or room <= 0:
             return 0
         waiting = await self._fleet.solo_waiting(worker, room + len(given))
+        if self._stopping.is_set():
+            return 0
         begun = [job_id for job_id in waiting if job_id not in given][:room]
         for job_id in begun:
             self._put_to_work(Orders(uuid4(), last_start=job_id))
@@ -250,7 +262,7 @@ class Supervisor:
     def _obey_signals(self) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop)
+            loop.add_signal_handler(number, self._on_signal)
 
 
 async def _supervise(settings: Settings, processes: int) -> int:

@@ -65,7 +65,7 @@ class Worker:
         executor = Executor(settings, Effects(db, settings, transactions), random=random.random)
         self._runs = Runs(slots, lambda: executor.stragglers)
         self._loop_watch = LoopWatch(executor.owner_of)
-        self._signals = StopSignals(self.stop)
+        self._signals = StopSignals(self.stop, self.hurry)
         self._heart = Heart(settings, me, self._on_answer, self._loop_watch)
         self._finisher = Finisher(leases, self._runs, self._subscriber)
         self._intake = Intake(leases, registry, executor, self._runs, self._finisher, self._heart)
@@ -89,15 +89,13 @@ class Worker:
         return EXIT_DRAINED if drained else EXIT_RELEASED_LATE
 
     def stop(self) -> None:
-        """The first call stops taking jobs, the second one gives back what still runs."""
-        if self._stopping.is_set():
-            self._hurrying.set()
+        """Takes no more jobs and lets those that run finish."""
         self._stopping.set()
 
-    def give_up(self) -> None:
-        """Nobody is left to work for: what runs is given back at once."""
-        self.stop()
-        self.stop()
+    def hurry(self) -> None:
+        """Gives back at once what still runs."""
+        self._stopping.set()
+        self._hurrying.set()
 
     async def _work(self) -> None:
         await self._enter()
