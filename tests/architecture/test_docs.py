@@ -18,11 +18,13 @@ from workers.main import cli
 README = (tree.ROOT / "README.md").read_text(encoding="utf-8")
 ARCHITECTURE = (tree.ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 HANDLERS = (tree.ROOT / "docs/handlers.md").read_text(encoding="utf-8")
+FAILURES = (tree.ROOT / "docs/failures.md").read_text(encoding="utf-8")
 FAILPOINTS = (tree.ROOT / "docs/failpoints.md").read_text(encoding="utf-8")
 PAGES = {
     "README.md": README,
     "ARCHITECTURE.md": ARCHITECTURE,
     "docs/handlers.md": HANDLERS,
+    "docs/failures.md": FAILURES,
     "docs/failpoints.md": FAILPOINTS,
 }
 
