@@ -9,12 +9,17 @@ local stream, group, window, known = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3
 
 local kind = redis.call('TYPE', stream)['ok']
 if kind ~= 'stream' and kind ~= 'none' then redis.call('DEL', stream) end
-if kind ~= 'stream' then redis.call('XGROUP', 'CREATE', stream, group, '0', 'MKSTREAM') end
 
-local info = redis.call('XINFO', 'STREAM', stream)
-local facts = {}
-for i = 1, #info, 2 do facts[info[i]] = info[i + 1] end
-if facts['groups'] == 0 then redis.call('XGROUP', 'CREATE', stream, group, '0') end
+local facts = {groups = 0}
+local function look()
+  local info = redis.call('XINFO', 'STREAM', stream)
+  for i = 1, #info, 2 do facts[info[i]] = info[i + 1] end
+end
+if kind == 'stream' then look() end
+if facts['groups'] == 0 then
+  redis.call('XGROUP', 'CREATE', stream, group, '0', 'MKSTREAM')
+  look()
+end
 
 local last, length = facts['last-generated-id'], facts['length']
 local oldest = facts['first-entry'] and facts['first-entry'][1] or ''
