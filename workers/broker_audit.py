@@ -31,7 +31,27 @@ Place = tuple[str, str]
 """Queue and receipt of an entry."""
 
 
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """An entry that stays, and why. `held`: by a worker that lives, so it is not ours to take away."""
+
+    entry: Entry
+    why: str
+    held: bool = False
+
+    @property
+    def finding(self) -> Finding:
+        return Finding(
+            "broker", self.entry.job_id, f"entry {self.entry.receipt} of queue {self.entry.queue} {self.why}"
+        )
+
+
 async def broker_findings(db: Database, settings: Settings, *, watch_seconds: float | None = None) -> list[Finding]:
+    """What `stuck_entries` finds, told as the record's findings are."""
+    return [stuck.finding for stuck in await stuck_entries(db, settings, watch_seconds=watch_seconds)]
+
+
+async def stuck_entries(db: Database, settings: Settings, *, watch_seconds: float | None = None) -> list[Stuck]:
     """Entries that stay although nobody has them to work on. Those in passing are gone within the watch.
 
     While a relay leads, the watch is long enough for it to clear away what a worker that ended left behind.
@@ -44,7 +64,7 @@ async def broker_findings(db: Database, settings: Settings, *, watch_seconds: fl
         while kept and time.monotonic() < end:
             await asyncio.sleep(LOOK_SECONDS)
             now = await _stuck(db, broker, settings)
-            kept = {place: finding for place, finding in now.items() if place in kept}
+            kept = {place: stuck for place, stuck in now.items() if place in kept}
         return list(kept.values())
     finally:
         await broker.close()
@@ -55,7 +75,7 @@ async def _patience(db: Database, settings: Settings) -> float:
     return max(WATCH_SECONDS, settings.republish_seconds + LOOK_SECONDS) if led else WATCH_SECONDS
 
 
-async def _stuck(db: Database, broker: Publisher, settings: Settings) -> dict[Place, Finding]:
+async def _stuck(db: Database, broker: Publisher, settings: Settings) -> dict[Place, Stuck]:
     """What looks stuck at this moment."""
     entries = [entry for queue in await broker.queues() for entry in await broker.inspect(queue, ENTRIES_MAX)]
     if not entries:
@@ -66,8 +86,8 @@ async def _stuck(db: Database, broker: Publisher, settings: Settings) -> dict[Pl
         standings=await operations.standing(db, list({e.job_id for e in entries if e.job_id is not None})),
         idle_seconds_max=2 * settings.lease_seconds,
     )
-    whys = {(entry.queue, entry.receipt): (entry, surroundings.why_stuck(entry)) for entry in entries}
-    return {place: _finding(entry, why) for place, (entry, why) in whys.items() if why is not None}
+    looked = {(entry.queue, entry.receipt): surroundings.stuck(entry) for entry in entries}
+    return {place: stuck for place, stuck in looked.items() if stuck is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,23 +99,25 @@ class _Surroundings:
     standings: Mapping[UUID, Standing]
     idle_seconds_max: float
 
-    def why_stuck(self, entry: Entry) -> str | None:
-        """Why nobody will take the entry away; None when somebody may."""
+    def stuck(self, entry: Entry) -> Stuck | None:
+        """The entry, when nobody will take it away; None when somebody may."""
         match entry.state:
             case EntryState.UNOWNED:
-                return "was delivered and is pending for nobody"
+                return Stuck(entry, "was delivered and is pending for nobody")
             case EntryState.PENDING:
-                return self._why_pending(entry)
+                return self._pending(entry)
             case EntryState.UNREAD:
-                return self._why_unread(entry)
+                why = self._why_unread(entry)
+                return None if why is None else Stuck(entry, why)
 
-    def _why_pending(self, entry: Entry) -> str | None:
+    def _pending(self, entry: Entry) -> Stuck | None:
         consumer = _as_id(entry.consumer)
         if consumer is None or consumer in self.gone:
-            return f"is pending for {entry.consumer}, who is no worker that could still have it"
+            return Stuck(entry, f"is pending for {entry.consumer}, who is no worker that could still have it")
         idle = entry.idle_seconds or 0.0
         if entry.queue in self.served and idle > self.idle_seconds_max:
-            return f"is pending for {entry.consumer}, idle for {idle:.0f} s, delivered {entry.deliveries} times"
+            why = f"is pending for {entry.consumer}, idle for {idle:.0f} s, delivered {entry.deliveries} times"
+            return Stuck(entry, why, held=True)
         return None
 
     def _why_unread(self, entry: Entry) -> str | None:
@@ -121,7 +143,3 @@ def _as_id(consumer: str | None) -> UUID | None:
         return None if consumer is None else UUID(consumer)
     except ValueError:
         return None
-
-
-def _finding(entry: Entry, why: str) -> Finding:
-    return Finding("broker", entry.job_id, f"entry {entry.receipt} of queue {entry.queue} {why}")

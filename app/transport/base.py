@@ -151,6 +151,10 @@ class Publisher(Protocol):
         """The entries of a queue with where they stand, oldest first, up to `limit`."""
         ...
 
+    async def remove(self, queue: str, entries: Sequence[Entry]) -> int:
+        """Removes those entries that are in nobody else's hands than when they were seen; how many."""
+        ...
+
     async def close(self) -> None:
         """Closes the connections; does not raise."""
         ...

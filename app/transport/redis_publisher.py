@@ -113,6 +113,10 @@ class RedisPublisher:
                 break
         return found
 
+    async def remove(self, queue: str, entries: Sequence[Entry]) -> int:
+        seen = [word for entry in entries for word in (entry.receipt, entry.consumer or "")]
+        return await self._client.script("remove", [keys.stream(queue)], [keys.GROUP, *seen])
+
     async def close(self) -> None:
         await self._client.close()
 

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from app.cli.exits import ExitCode
 from app.cli.formats import Format
 from app.settings import Settings
+from app.store.audit import ALL
 from app.store.fleet import Fleet
 from app.transport import keys
 from app.transport.connect import publisher, subscriber
@@ -127,10 +128,10 @@ async def test_an_audit_that_cannot_ask_the_broker_says_so_whatever_the_record_h
 ) -> None:
     away = world.settings.model_copy(update={"redis_url": SecretStr("redis://127.0.0.1:1/0")})
     [job_id] = await world.submit()
-    assert await asyncio.to_thread(audit.run, away, Format.IDS) == ExitCode.DEPENDENCY_AWAY
+    assert await asyncio.to_thread(audit.run, away, Format.IDS, ALL) == ExitCode.DEPENDENCY_AWAY
     assert capsys.readouterr().out == ""
     await world.execute("DELETE FROM outbox")
-    assert await asyncio.to_thread(audit.run, away, Format.IDS) == ExitCode.INVARIANT_BROKEN
+    assert await asyncio.to_thread(audit.run, away, Format.IDS, ALL) == ExitCode.INVARIANT_BROKEN
     said = capsys.readouterr()
     assert said.out == f"{job_id}\n"
     assert "the broker (OUTLAST_REDIS_URL) does not answer" in said.err

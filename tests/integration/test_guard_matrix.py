@@ -55,7 +55,11 @@ ALL_RETRIES = [
 ]
 ALL_RELEASES = "UPDATE leases SET releases = 100 WHERE job_id = ANY($1)"
 SURE = "UPDATE effects SET state = 'cleared' WHERE job_id = ANY($1) AND policy <> 'repeatable'"
-REPLAYED = "INSERT INTO replay_items SELECT 'replay 1', unnest($1::uuid[])"
+REPLAYED = [
+    "INSERT INTO replay_items SELECT 'replay 1', unnest($1::uuid[])",
+    """INSERT INTO operator_actions (actor, action, job_id, details)
+    SELECT 'test', 'replay', unnest($1::uuid[]), '{"replay_id": "replay 1"}'""",
+]
 FORGOTTEN = "UPDATE effects SET state = 'cleared' WHERE job_id = ANY($1)"
 
 Operation = Callable[["Stage"], Awaitable[object]]
@@ -324,7 +328,7 @@ OTHERS: dict[str, Row] = {
     ),
     "replay": (replay, {DEAD: "queued r-1 c-1 l-1 by=replay"}, [SURE]),
     "replay in doubt": (replay, {}, ()),
-    "replay under the same id": (replay, {}, [SURE, REPLAYED]),
+    "replay under the same id": (replay, {}, [SURE, *REPLAYED]),
     "retry by a caller": (retry_by_a_caller, {DEAD: "queued r+1 by=retry"}, [SURE]),
     "retry by a caller after all crashes": (retry_by_a_caller, {DEAD: "queued r+1 solo by=retry"}, [SURE, ALL_CRASHES]),
     "retry by a caller in doubt": (retry_by_a_caller, {}, ()),
