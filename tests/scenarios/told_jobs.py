@@ -1,0 +1,46 @@
+"""Jobs that do, attempt by attempt, what a test tells them, on workers whose leases are short."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.client import Client
+from tests.handlers import told
+from tests.processes import Process, wait_until
+from tests.scenarios.premises import Premises
+
+HANDLERS = ["tests.handlers.told"]
+LEASE_SECONDS = 2.0
+
+
+class ToldJobs:
+    """Each has a name, which its lines in the journal carry."""
+
+    def __init__(self, premises: Premises) -> None:
+        self.premises = premises
+        self.client: Client = premises.client
+        premises.stop_workers()
+
+    def worker(self, **env: str) -> Process:
+        """One that knows these jobs; `env` are settings, as `BLOCK_SECONDS="5"`."""
+        env = {"LEASE_SECONDS": str(LEASE_SECONDS), "SUSPECT_SECONDS": "0.8", "SHUTDOWN_SECONDS": "60"} | env
+        return self.premises.worker(HANDLERS, **env)
+
+    def submit(self, name: str, *, kind: str = "told.job", **fields: Any) -> str:
+        return self.client.submit(kind, {"journal": str(self.premises.journal_path), "name": name}, **fields)
+
+    def tell(self, name: str, attempt: int, words: str) -> None:
+        told.tell(self.premises.journal_path, name, attempt, words)
+
+    def lines(self, verb: str) -> list[tuple[str, int]]:
+        """Name and attempt of each such line, in order."""
+        return [(line[0], int(line[1])) for line in self.premises.journal.lines(verb)]
+
+    def until_started(self, *names: str, attempt: int = 1, seconds: float = 60) -> None:
+        wanted = {(name, attempt) for name in names}
+        wait_until(lambda: wanted <= set(self.lines("start")), seconds, what=f"attempt {attempt} of {', '.join(names)}")
+
+    def pid_of(self, name: str, attempt: int = 1) -> int:
+        """The process that an attempt started in."""
+        [pid] = [int(line[2]) for line in self.premises.journal.lines("start") if line[:2] == [name, str(attempt)]]
+        return pid
