@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 from app.domain.states import Reason, State
-from outlast import Context, Permanent, SyncContext, Throttled, Transient, task, testing
+from outlast import Context, FailpointRaised, Permanent, SyncContext, Throttled, Transient, task, testing
+from workers.handling.context import PolicyName
 
 run = testing.run
 
@@ -67,8 +69,89 @@ def test_a_crash_after_any_effect_repeats_none(step: str) -> None:
 
 
 def test_a_crash_that_did_not_happen_proves_nothing_and_says_so() -> None:
-    with pytest.raises(LookupError, match="no effect 'clasify'"):
+    with pytest.raises(LookupError, match="clasify"):
         run(triage, TICKET, crash_after="clasify")
+
+
+@task("testing.payment")
+async def payment(ctx: Context, policy: PolicyName) -> str:
+    async def charge() -> str:
+        return "charged"
+
+    async def found() -> str:
+        return "found"
+
+    reconcile = found if policy == "reconcile" else None
+    return await ctx.effect("charge", charge, policy=policy, reconcile=reconcile)
+
+
+@task("testing.payment.blocking")
+def blocking_payment(ctx: SyncContext, policy: PolicyName) -> str:
+    reconcile = (lambda: "found") if policy == "reconcile" else None
+    return ctx.effect("charge", lambda: "charged", policy=policy, reconcile=reconcile)
+
+
+ENDS_AFTER_A_CRASH = [
+    ("effect.before_intent", "repeatable", "charged", 1),
+    ("effect.before_intent", "at_most_once", "charged", 1),
+    ("effect.before_intent", "reconcile", "charged", 1),
+    ("effect.intended", "repeatable", "charged", 1),
+    ("effect.intended", "at_most_once", None, 0),
+    ("effect.intended", "reconcile", "found", 1),
+    ("effect.called", "repeatable", "charged", 2),
+    ("effect.called", "at_most_once", None, 1),
+    ("effect.called", "reconcile", "found", 2),
+    ("effect.recorded", "repeatable", "charged", 1),
+    ("effect.recorded", "at_most_once", "charged", 1),
+    ("effect.recorded", "reconcile", "charged", 1),
+]
+
+
+@pytest.mark.parametrize("handler", [payment, blocking_payment])
+@pytest.mark.parametrize(("point", "policy", "result", "calls"), ENDS_AFTER_A_CRASH)
+def test_a_crash_at_any_boundary_of_an_effect_ends_as_its_policy_says(
+    handler: Callable[..., Any], point: str, policy: str, result: str | None, calls: int
+) -> None:
+    ran = run(handler, policy, crash_at=f"{point}@charge")
+    assert (ran.result, ran.attempts, ran.retries) == (result, 2, 0)
+    assert ran.reason is (None if result else Reason.EFFECT_UNKNOWN)
+    assert ran.calls.get("charge", 0) == calls, "the call that reconciles is counted, too"
+
+
+@pytest.mark.parametrize("handler", [payment, blocking_payment])
+def test_an_error_between_a_call_and_its_record_leaves_the_outcome_unknown(handler: Callable[..., Any]) -> None:
+    assert run(handler, "at_most_once", raise_at="effect.called@charge").reason is Reason.EFFECT_UNKNOWN
+    bug = run(handler, "repeatable", raise_at="effect.called@charge")
+    assert (bug.reason, bug.calls) == (Reason.PERMANENT_ERROR, {"charge": 1})
+
+
+@pytest.mark.parametrize("handler", [payment, blocking_payment])
+def test_an_error_before_a_call_leaves_nothing_unknown(handler: Callable[..., Any]) -> None:
+    for point in ("effect.before_intent", "effect.intended"):
+        ran = run(handler, "at_most_once", raise_at=f"{point}@charge")
+        assert (ran.reason, ran.calls) == (Reason.PERMANENT_ERROR, {})
+
+
+@task("testing.second_try")
+async def second_try(ctx: Context, policy: PolicyName) -> str:
+    """A handler that takes an unexpected error for a reason to ask again."""
+    try:
+        return await ctx.effect("charge", file_reply, "7", "hello", policy=policy)
+    except FailpointRaised:
+        return await ctx.effect("charge", file_reply, "7", "hello", policy=policy)
+
+
+def test_an_error_of_an_effect_can_be_caught_and_the_effect_asked_for_again() -> None:
+    again = run(second_try, "repeatable", raise_at="effect.called@charge")
+    assert (again.state, again.calls) == (State.DONE, {"charge": 2})
+    never = run(second_try, "at_most_once", raise_at="effect.called@charge")
+    assert (never.reason, never.calls) == (Reason.EFFECT_UNKNOWN, {"charge": 1})
+
+
+@pytest.mark.parametrize("nonsense", ["effect.called", "claim.committed@charge", "effect.charged@charge", ""])
+def test_a_boundary_that_no_effect_has_is_refused(nonsense: str) -> None:
+    with pytest.raises(ValueError, match="is no boundary of an effect"):
+        run(payment, "repeatable", crash_at=nonsense)
 
 
 def shout(_body: str, category: str) -> str:

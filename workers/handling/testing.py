@@ -12,18 +12,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
 from pydantic_core import to_jsonable_python
 
+from app import failpoints
 from app.domain import jsontext
-from app.domain.effects import IntentAnswer
+from app.domain.errors import FailpointRaised
 from app.domain.leased import LeasedJob
 from app.domain.outcomes import Bury, Done, Failure, Gone, Outcome, Release, Retry
 from app.domain.states import EffectState, Reason, State
+from app.failpoints import Action, Point
 from app.settings import Settings
 from workers.executor import Executor
 from workers.handling.calling import Caller, Function
@@ -33,6 +35,7 @@ from workers.registry import Task, task_of
 
 JOB_ID = UUID("01890a5d-ac96-774b-bcce-b302099a8057")
 JITTER = 0.5
+BOUNDARIES = tuple(point for point in Point if point.startswith("effect."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,8 @@ def run(
     *,
     effects: Mapping[str, Any] | None = None,
     crash_after: str | None = None,
+    crash_at: str | None = None,
+    raise_at: str | None = None,
 ) -> Ran:
     """Runs the job to its end, retries included, and says how it ended.
 
@@ -69,11 +74,18 @@ def run(
     the functions of effects by key: a value is returned, an exception raised, a function called with
     their arguments. A `transact` has no database here, its function gets None: give it a stand-in.
     `crash_after` names an effect: the worker dies once that is on record, and another takes the job.
+    `crash_at` names any boundary of an effect, such as `effect.called@charge` (docs/failpoints.md), at which the worker
+    dies; `raise_at` one that raises `FailpointRaised` to the handler. Each happens once.
 
-    Raises `LookupError` when no effect of that name was recorded, so that the crash did not happen.
+    Raises `LookupError` when the boundary was not reached, so that what was asked for did not happen.
     """
     task = task_of(handler)
-    story = _Story(task, _json_of(input), dict(effects or {}), crash_after)
+    orders = [
+        *([] if crash_after is None else [_Order(Action.KILL, f"{Point.EFFECT_RECORDED}@{crash_after}")]),
+        *([] if crash_at is None else [_Order(Action.KILL, crash_at)]),
+        *([] if raise_at is None else [_Order(Action.RAISE, raise_at)]),
+    ]
+    story = _Story(task, _json_of(input), dict(effects or {}), orders)
     return _run_anywhere(story.told)
 
 
@@ -118,43 +130,30 @@ class _Lease:
         self.seen.append(dict(shown))
 
 
-class _CrashingLedger(MemoryLedger):
-    """Lets the worker die, once, right after the effect `crash_after` is on record."""
+class _Order:
+    """A crash or an error at one boundary of one effect: `boundary` is a point and, after an @, the effect's key."""
 
-    def __init__(self, crash_after: str | None) -> None:
-        super().__init__()
-        self.crash_after = crash_after
-        self.crash: Callable[[], None] = lambda: None
-
-    async def record(self, job_id: UUID, attempt: int, key: str, result: str) -> bool:
-        recorded = await super().record(job_id, attempt, key, result)
-        await self._maybe_crash(key)
-        return recorded
-
-    async def transact(
-        self, job_id: UUID, attempt: int, key: str, args_digest: bytes, call: Callable[[Any], Awaitable[str]]
-    ) -> IntentAnswer:
-        answer = await super().transact(job_id, attempt, key, args_digest, call)
-        await self._maybe_crash(key)
-        return answer
-
-    async def _maybe_crash(self, key: str) -> None:
-        if key == self.crash_after:
-            self.crash_after = None
-            self.crash()
-            await asyncio.get_running_loop().create_future()  # a dead worker goes on with nothing
+    def __init__(self, action: Action, boundary: str) -> None:
+        point, _, self.key = boundary.partition("@")
+        if point not in BOUNDARIES or not self.key:
+            raise ValueError(f"{boundary!r} is no boundary of an effect; those are {', '.join(BOUNDARIES)}, each @key")
+        self.action = action
+        self.point = Point(point)
+        self.boundary = boundary
+        self.obeyed = False
 
 
 class _Story:
     """The attempts of one job, one after the other."""
 
-    def __init__(self, task: Task, input_text: str, stand_ins: dict[str, Any], crash_after: str | None) -> None:
+    def __init__(self, task: Task, input_text: str, stand_ins: dict[str, Any], orders: Sequence[_Order]) -> None:
         self._task = task
         self._calls: dict[str, int] = {}
         self._progress: list[dict[str, Any]] = []
         self._delays: list[float] = []
-        self._ledger = _CrashingLedger(crash_after)
-        self._crash_after = crash_after
+        self._ledger = MemoryLedger()
+        self._orders = orders
+        self._crash: Callable[[], None] = lambda: None
         self._stand_ins = stand_ins
         self._job = LeasedJob(
             id=JOB_ID,
@@ -172,6 +171,19 @@ class _Story:
         )
 
     async def told(self) -> Ran:
+        with failpoints.watched(self._reached):
+            return await self._told()
+
+    def _reached(self, point: Point, key: str) -> None:
+        for order in self._orders:
+            if (order.point, order.key) == (point, key) and not order.obeyed:
+                order.obeyed = True
+                if order.action is Action.RAISE:
+                    raise FailpointRaised(f"asked for at {order.boundary}")
+                self._crash()
+                raise asyncio.CancelledError  # a dead worker goes on with nothing
+
+    async def _told(self) -> Ran:
         executor = Executor(
             Settings.model_construct(),
             self._ledger,
@@ -206,14 +218,15 @@ class _Story:
             lease.lost.set()
             running.cancel()
 
-        self._ledger.crash = crash
+        self._crash = crash
         return await running
 
     def _ended(
         self, state: State, *, result: Any = None, reason: Reason | None = None, error: Failure | None = None
     ) -> Ran:
-        if self._ledger.crash_after is not None:
-            raise LookupError(f"no effect {self._crash_after!r} was recorded, so nothing crashed; the job is {state}")
+        for order in self._orders:
+            if not order.obeyed:
+                raise LookupError(f"{order.boundary!r} was not reached, so nothing happened there; the job is {state}")
         rows = self._ledger.rows.values()
         return Ran(
             state=state,
