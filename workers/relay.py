@@ -31,6 +31,7 @@ from workers.guarding.ending import end
 from workers.guarding.loop_watch import LoopWatch
 from workers.heart import Answer, Heart
 from workers.janitor import Janitor
+from workers.relaying.auditor import Auditor
 from workers.relaying.dispatcher import Dispatcher
 from workers.relaying.promoter import Promoter
 from workers.rescuer import Rescuer
@@ -49,6 +50,7 @@ BROKER_AGAIN_SECONDS_MAX = 1.0
 DATABASE_AGAIN_SECONDS_MAX = 1.0
 PROMOTE_SECONDS = 0.1
 CLEAN_SECONDS = 60.0
+AUDIT_SECONDS = 60.0
 
 
 class Relay:
@@ -122,11 +124,13 @@ class Relay:
         rescuer = Rescuer(self._settings, self._me.id)
         promoter = Promoter(self._upkeep, self._on_due)
         janitor = Janitor(self._settings, self._upkeep)
+        auditor = Auditor(self._db)
         loops = [
             asyncio.create_task(self._dispatch(leadership)),
             asyncio.create_task(rescuer.run(self._on_rescue)),
             asyncio.create_task(_repeat("promote", promoter.run_once, PROMOTE_SECONDS)),
             asyncio.create_task(_repeat("clean", janitor.run_once, CLEAN_SECONDS)),
+            asyncio.create_task(_repeat("audit", auditor.run_once, AUDIT_SECONDS)),
         ]
         try:
             ended, _ = await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)

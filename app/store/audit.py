@@ -5,6 +5,8 @@ A move of a job is one statement too, so what a check finds is broken, not in mo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
 from uuid import UUID
 
 from app.domain.findings import Finding
@@ -30,3 +32,14 @@ async def run_check(db: Database, check: str, since: UUID = ALL) -> list[Finding
 async def run_checks(db: Database, since: UUID = ALL) -> list[Finding]:
     """The findings of all checks, in the order of `CHECKS`. Raises `DatabaseAway`."""
     return [finding for check in CHECKS for finding in await run_check(db, check, since)]
+
+
+async def clock(db: Database) -> datetime:
+    """The database's time, by which ids are minted. Raises `DatabaseAway`."""
+    now: datetime = await db.fetchval("clock")
+    return now
+
+
+async def note(db: Database, found: Mapping[str, int]) -> None:
+    """Keeps how many findings of each check the leader's last look had. Raises `DatabaseAway`."""
+    await db.fetch("note_audits", list(found), list(found.values()))

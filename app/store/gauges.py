@@ -20,11 +20,17 @@ class QueueDepth:
 
 @dataclass(frozen=True, slots=True)
 class Gauges:
-    """What waits, runs and lies dead. Counts stop at 10,000; `dead` is of the newest 10,000."""
+    """What waits, runs and lies dead. Counts stop at 10,000; `dead` is of the newest 10,000.
+
+    `broken` counts what the leader's last audit of young jobs found, by invariant; `audited_at` is when, in seconds
+    since 1970, None before the first.
+    """
 
     queues: list[QueueDepth]
     deferred: int
     dead: dict[str, int]
+    broken: dict[str, int]
+    audited_at: float | None
 
 
 async def queues(db: Database) -> list[QueueDepth]:
@@ -44,8 +50,11 @@ async def queues(db: Database) -> list[QueueDepth]:
 
 async def gauges(db: Database) -> Gauges:
     """All depths. Raises `DatabaseAway`."""
+    audits = await db.fetch("gauge_audits")
     return Gauges(
         queues=await queues(db),
         deferred=await db.fetchval("gauge_deferred", COUNT_MAX),
         dead={row["reason"]: row["dead"] for row in await db.fetch("gauge_dead", COUNT_MAX)},
+        broken={row["invariant"]: row["findings"] for row in audits},
+        audited_at=min((row["taken_at"] for row in audits), default=None),
     )

@@ -11,7 +11,7 @@ from app.domain.errors import DatabaseAway
 from app.settings import Settings
 from app.store.database import AWAY
 
-HEAD = "0001"
+HEAD = "0002"
 
 
 def migrate(settings: Settings) -> None:

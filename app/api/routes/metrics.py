@@ -61,5 +61,12 @@ def _depths(gauges: Gauges) -> Iterator[Metric]:
     dead = GaugeMetricFamily("outlast_dead_letters", "dead jobs of the newest 10,000", labels=["reason"])
     for reason, count in gauges.dead.items():
         dead.add_metric([reason], count)
-    yield from (waiting, running, oldest, dead)
+    broken = GaugeMetricFamily(
+        "outlast_audit_findings", "broken invariants among jobs of the last 5 minutes", labels=["invariant"]
+    )
+    for invariant, count in gauges.broken.items():
+        broken.add_metric([invariant], count)
+    yield from (waiting, running, oldest, dead, broken)
+    if gauges.audited_at is not None:
+        yield GaugeMetricFamily("outlast_audit_timestamp_seconds", "when that was looked at", value=gauges.audited_at)
     yield GaugeMetricFamily("outlast_jobs_deferred", f"jobs not due yet; {BOUNDED}", value=gauges.deferred)
