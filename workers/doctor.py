@@ -12,11 +12,11 @@ from pydantic import SecretStr
 
 from app.cli.exits import ExitCode
 from app.cli.formats import Format, Row, show_rows
-from app.domain.errors import BrokerAway, DatabaseAway
+from app.domain.errors import BrokerAway, DatabaseAway, SharedSession
 from app.domain.views import dump
 from app.settings import Settings
 from app.store.checkup import Checkup, checkup
-from app.store.database import Database
+from app.store.database import Database, connect
 from app.store.migrate import HEAD
 from app.transport.connect import publisher
 from app.usecases.health import readiness
@@ -97,13 +97,24 @@ async def _database(db: Database, settings: Settings) -> list[Check]:
         found = await checkup(db, settings.dead_retention_days, WARNING_DAYS)
     except DatabaseAway as away:
         return [Check("database", Status.AWAY, str(away))]
-    return [_server(found), _schema(found), _partitions(found), _retention(found)]
+    return [_server(found), await _sessions(settings), _schema(found), _partitions(found), _retention(found)]
 
 
 def _server(found: Checkup) -> Check:
     fit = found.server_version >= SERVER_VERSION_MIN
     status = Status.OK if fit else Status.BROKEN
     return Check("database", status, f"PostgreSQL {found.server_version // 10_000}")
+
+
+async def _sessions(settings: Settings) -> Check:
+    try:
+        session = await connect(settings, "doctor")
+    except SharedSession as shared:
+        return Check("sessions", Status.BROKEN, str(shared))
+    except DatabaseAway as away:
+        return Check("sessions", Status.AWAY, str(away))
+    session.terminate()
+    return Check("sessions", Status.OK, "are our own")
 
 
 def _schema(found: Checkup) -> Check:

@@ -20,6 +20,7 @@ OutlastError
 ├── FailpointRaised         a test asked for an error at this point
 └── DependencyAway          PostgreSQL or the broker does not answer
     ├── DatabaseAway
+    │   └── SharedSession   a pooler hands our sessions to others: locks and listening do not work
     └── BrokerAway
 """
 
@@ -144,6 +145,10 @@ class DependencyAway(OutlastError):
 
 class DatabaseAway(DependencyAway):
     """PostgreSQL does not answer, refuses connections, or cut this one."""
+
+
+class SharedSession(DatabaseAway):
+    """A pooler in transaction mode stands between: no lock and no listening survives there."""
 
 
 class BrokerAway(DependencyAway):

@@ -11,8 +11,9 @@ from typing import Any, Self
 
 import asyncpg
 
-from app.domain.errors import DatabaseAway, Unstorable
+from app.domain.errors import DatabaseAway, SharedSession, Unstorable
 from app.settings import Settings
+from app.store.pooling import is_shared
 
 Record = asyncpg.Record
 Connection = asyncpg.pool.PoolConnectionProxy | asyncpg.Connection
@@ -21,6 +22,10 @@ Session = asyncpg.Connection
 CONNECT_SECONDS = 5.0
 IDLE_SECONDS_LEAST = 5.0
 KEEPALIVE_SECONDS = 5
+SHARED = (
+    "OUTLAST_DATABASE_URL leads through a pooler that gives a session to others between two transactions; locks and "
+    "listening need sessions of their own: use its session mode, or PostgreSQL's own address"
+)
 
 AWAY = (
     OSError,
@@ -67,15 +72,27 @@ async def away_named() -> AsyncIterator[None]:
 async def connect(settings: Settings, role: str, *, timeout_seconds: float | None = None) -> asyncpg.Connection:
     """One connection outside the pool, for sessions that must be their own (locks, listening).
 
-    `timeout_seconds` bounds each statement; the setting by default. Raises `DatabaseAway`.
+    `timeout_seconds` bounds each statement; the setting by default. Raises `DatabaseAway`, as `SharedSession` where
+    a pooler would give the session to others.
     """
-    async with away_named():
+
+    async def connected() -> asyncpg.Connection:
         return await asyncpg.connect(
             settings.database_url.get_secret_value(),
             timeout=CONNECT_SECONDS,
             command_timeout=timeout_seconds or settings.database_timeout_seconds,
             server_settings=_session(settings, role),
         )
+
+    async with away_named():
+        session = await connected()
+        try:
+            if await is_shared(session, connected, sql("backend")):
+                raise SharedSession(SHARED)
+        except BaseException:
+            session.terminate()
+            raise
+    return session
 
 
 def _session(settings: Settings, role: str) -> dict[str, str]:
