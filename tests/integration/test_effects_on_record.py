@@ -265,3 +265,43 @@ async def test_transactions_of_handlers_keep_no_ending_from_being_written(
         await holding
         await transactions.close()
         await rest.close()
+
+
+async def test_an_old_attempt_is_granted_nothing_in_the_company_of_the_one_that_holds_the_lease(desk: Desk) -> None:
+    """Concurrent wishes share a statement: those of a late attempt and its successor too, when one process has both."""
+    await desk.begin()
+    late = desk.job
+    await desk.again()
+    wishes = [(late.attempt, "late"), (desk.job.attempt, "mine")]
+    rows = await desk.world.db.fetch(
+        "intend_if_leased",
+        [desk.job.id] * 2,
+        [attempt for attempt, _ in wishes],
+        [key for _, key in wishes],
+        [Policy.REPEATABLE] * 2,
+        [b"digest"] * 2,
+        [False] * 2,
+    )
+    assert [(row["held"], row["granted"]) for row in rows] == [(False, False), (True, True)]
+    assert await desk.on_record("late") == {}
+    await desk.effects.intent(desk.job.id, desk.job.attempt, "late", Policy.REPEATABLE, b"digest")
+    rows = await desk.world.db.fetch(
+        "record_if_leased", [desk.job.id] * 2, [attempt for attempt, _ in wishes], ["late", "mine"], ["1", "1"]
+    )
+    assert [row["key"] for row in rows] == ["mine"]
+
+
+@pytest.mark.parametrize("state", ["intent", "recorded"])
+async def test_a_transaction_records_over_nothing_but_what_is_cleared(desk: Desk, state: str) -> None:
+    """Its look before the call may have been too early: what counts is what stands there at the record."""
+    await desk.begin()
+    job = desk.job
+    await desk.effects.intent(job.id, job.attempt, "book", Policy.AT_MOST_ONCE, b"digest")
+    if state == "recorded":
+        await desk.effects.record(job.id, job.attempt, "book", "1")
+    before = await desk.on_record("book")
+    args = (job.id, "book", "default", job.attempt, desk.world.worker_id, b"other", "2")
+    assert await desk.world.db.fetchval("transact_record", *args) is None
+    assert await desk.on_record("book") == before
+    await desk.world.execute("UPDATE effects SET state = 'cleared', result = NULL")
+    assert await desk.world.db.fetchval("transact_record", *args) == 1
