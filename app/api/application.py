@@ -10,6 +10,7 @@ from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
 
 from app.api import problems
+from app.api.answer_limit import AnswerLimit
 from app.api.auth import Gate
 from app.api.body import BodyLimit
 from app.api.routes import dead_letters, health, jobs, metrics, operate, submit
@@ -42,6 +43,7 @@ def create(settings: Settings) -> FastAPI:
             Middleware(problems.LastResort),
             Middleware(Gate, token=token),
             Middleware(BodyLimit, bytes_max=settings.max_body_bytes),
+            Middleware(AnswerLimit),
         ],
     )
     app.state.settings = settings

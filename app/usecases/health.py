@@ -13,6 +13,7 @@ from app.store import gauges, surroundings
 from app.store.database import Database
 from app.store.gauges import Gauges
 
+DEPTHS_SECONDS = 7.0  # less than what the edge gives any answer
 ANSWER_SECONDS = 2.0
 
 
@@ -47,7 +48,7 @@ async def readiness(db: Database, settings: Settings) -> Readiness:
 async def depths(db: Database, settings: Settings) -> tuple[Fleet, Gauges] | None:
     """The live processes and all depths; None while PostgreSQL is away."""
     try:
-        async with asyncio.timeout(settings.database_timeout_seconds):
+        async with asyncio.timeout(min(settings.database_timeout_seconds, DEPTHS_SECONDS)):
             return await surroundings.fleet(db, settings.suspect_seconds), await gauges.gauges(db)
     except (DatabaseAway, TimeoutError):
         return None
