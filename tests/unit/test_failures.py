@@ -155,6 +155,14 @@ def test_retry_after_is_read_in_seconds_and_as_a_date() -> None:
     assert date.retry_after == pytest.approx(60, abs=5)
 
 
+def test_a_retry_after_that_is_a_date_is_read_by_the_clock_of_whoever_wrote_it() -> None:
+    at = datetime.now(UTC) - timedelta(hours=1)
+    dates = {"Retry-After": format_datetime(at + timedelta(seconds=60), usegmt=True)}
+    ending = ending_of(answered(429, **dates, Date=format_datetime(at, usegmt=True)))
+    assert isinstance(ending, Passing)
+    assert ending.retry_after == 60
+
+
 @pytest.mark.parametrize("text", ["soon", "", "Fri, 99 Foo 2099"])
 def test_a_retry_after_that_says_nothing_is_none(text: str) -> None:
     ending = ending_of(answered(503, **{"Retry-After": text}))

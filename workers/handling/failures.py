@@ -161,16 +161,25 @@ def _status_of(error: BaseException) -> int | None:
 
 
 def _retry_after(error: BaseException) -> float | None:
-    """Seconds of a `Retry-After` header (RFC 9110, 10.2.3) of the answer, if there is one."""
+    """Seconds of a `Retry-After` header (RFC 9110, 10.2.3) of the answer, if there is one.
+
+    A date is read by the clock of whoever wrote it, the answer's `Date`: ours may be wrong by any amount.
+    """
     headers = _attribute(_attribute(error, "response"), "headers") or _attribute(error, "headers")
-    read = _attribute(headers, "get")
-    text = read("retry-after") if callable(read) else None
-    if not isinstance(text, str):
+    text = _header(headers, "retry-after")
+    if text is None:
         return None
     try:
         return float(text)
     except ValueError:
-        return _seconds_until(text)
+        at, now = _instant(text), _instant(_header(headers, "date") or "")
+    return None if at is None else max(0.0, at - (time.time() if now is None else now))
+
+
+def _header(headers: object, name: str) -> str | None:
+    read = _attribute(headers, "get")
+    text = read(name) if callable(read) else None
+    return text if isinstance(text, str) else None
 
 
 def _seconds(given: object) -> float | None:
@@ -189,14 +198,12 @@ def _attribute(holder: object, name: str) -> object:
         return None
 
 
-def _seconds_until(http_date: str) -> float | None:
+def _instant(http_date: str) -> float | None:
     try:
         instant = parsedate_to_datetime(http_date)
     except ValueError:
         return None
-    if instant.tzinfo is None:
-        instant = instant.replace(tzinfo=UTC)
-    return max(0.0, instant.timestamp() - time.time())
+    return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp()
 
 
 def text_of(error: BaseException) -> str:
