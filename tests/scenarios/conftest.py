@@ -1,24 +1,31 @@
-"""Fixtures of scenarios that share one set of servers and processes."""
+"""Fixtures of scenarios: one set of servers and processes that they share, and scenes without processes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
 
 from app.settings import Settings
+from app.store import kinds
+from app.store.database import Database
 from app.store.migrate import migrate
+from tests.integration.scene import Scene, leading
+from tests.integration.world import World, opened
 from tests.processes import Stack
 from tests.scenarios.premises import HANDLERS, Premises
 from workers.dev.postgres import Postgres
 from workers.dev.redis import Redis
+from workers.registry import load
 
 
 @pytest.fixture(scope="session")
 def shared_premises(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Premises]:
     folder = tmp_path_factory.mktemp("premises")
+    (folder / "failpoints").mkdir(mode=0o700)
     with Postgres(folder, durable=False) as postgres, Redis(folder) as redis:
         settings = Settings(
             database_url=SecretStr(postgres.url),
@@ -32,10 +39,11 @@ def shared_premises(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Premis
             # A worker that a loaded machine keeps waiting for a moment must not look dead.
             suspect_seconds=10,
             lease_seconds=20,
+            failpoints=str(folder / "failpoints"),
         )
         migrate(settings)
         with Stack(settings, folder / "logs") as stack:
-            assert stack.run("migrate", "--handlers", ",".join(HANDLERS)).returncode == 0
+            asyncio.run(_publish_kinds(settings))
             with Premises(stack, redis) as premises:
                 yield premises
 
@@ -51,3 +59,21 @@ def premises(shared_premises: Premises, tmp_path: Path) -> Iterator[Premises]:
     yield shared_premises
     shared_premises.check()
     assert all(relay.alive() for relay in shared_premises.relays)
+
+
+@pytest.fixture
+async def scene(settings: Settings, db: Database) -> AsyncIterator[Scene]:
+    async with leading(settings, db) as made:
+        yield made
+
+
+@pytest.fixture
+async def world(settings: Settings, db: Database) -> AsyncIterator[World]:
+    async with opened(db, settings) as made:
+        yield made
+
+
+async def _publish_kinds(settings: Settings) -> None:
+    db = await Database.open(settings, "test")
+    await kinds.publish(db, load(HANDLERS).published())
+    await db.close()

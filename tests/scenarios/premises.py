@@ -10,6 +10,8 @@ from shutil import rmtree
 from typing import Any, Self, TypeVar
 from uuid import UUID
 
+from app import failpoints
+from app.failpoints import Action, Point
 from app.settings import Settings
 from app.store.audit import run_checks
 from app.store.database import Database
@@ -96,6 +98,14 @@ class Premises:
     def until_ready(self, status: str = "ok", seconds: float = 60) -> None:
         wait_until(lambda: self.readiness() == status, seconds, what=f"readiness {status}")
 
+    def order(self, action: Action, point: Point, detail: str = "") -> None:
+        """To the next process that gets to this point."""
+        failpoints.order(Path(self.settings.failpoints), action, point, detail)
+
+    def fired(self, point: Point, detail: str = "") -> int:
+        """How often a process has obeyed an order at this point."""
+        return len(failpoints.fired(Path(self.settings.failpoints), point, detail))
+
     # Jobs
 
     def submit(self, count: int = 1, *, kind: str = "test.steps", hold: bool = False, **fields: Any) -> list[str]:
@@ -136,6 +146,10 @@ class Premises:
 
     def broker(self, *command: str | int) -> Any:
         return self.run(self._broker(command))
+
+    def until_empty(self) -> None:
+        """Waits until no entry is left, read or unread."""
+        wait_until(lambda: self.length() == 0 and self.pending() == 0, 60, what="an empty stream")
 
     def length(self) -> int:
         """Entries in the stream."""
