@@ -20,15 +20,16 @@ SELECT id::text AS job_id, metadata, max_retries, extract(epoch FROM created_at)
 """
 HOMES = """
 SELECT job_id::text, state, reason, attempt, retries, crashes, releases,
-  extract(epoch FROM started_at)::float8 AS started_at, extract(epoch FROM finished_at)::float8 AS ended_at
+  extract(epoch FROM started_at)::float8 AS started_at, extract(epoch FROM finished_at)::float8 AS ended_at,
+  (result ->> 'attempt')::int AS result_attempt
 FROM outcomes
 UNION ALL SELECT job_id::text, 'dead', reason, attempt, retries, crashes, releases,
-  extract(epoch FROM started_at), extract(epoch FROM died_at) FROM dead_letters
+  extract(epoch FROM started_at), extract(epoch FROM died_at), NULL FROM dead_letters
 UNION ALL SELECT job_id::text, 'running', NULL, attempt, retries, crashes, releases,
-  extract(epoch FROM started_at), NULL FROM leases
+  extract(epoch FROM started_at), NULL, NULL FROM leases
 UNION ALL SELECT job_id::text,
   CASE WHEN NOT deferred THEN 'queued' WHEN attempt = 0 THEN 'scheduled' ELSE 'retrying' END,
-  NULL, attempt, retries, crashes, releases, NULL, NULL FROM outbox
+  NULL, attempt, retries, crashes, releases, NULL, NULL, NULL FROM outbox
 """
 ATTEMPTS = """
 SELECT job_id::text, attempt, "end", extract(epoch FROM coalesce(started_at, ended_at))::float8 AS started_at,
@@ -84,6 +85,7 @@ def _home(row: asyncpg.Record) -> HomeRow:
         releases=row["releases"],
         attempt_started_at=row["started_at"],
         ended_at=row["ended_at"],
+        result_attempt=row["result_attempt"],
     )
 
 

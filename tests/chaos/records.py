@@ -108,7 +108,10 @@ class JobRow:
 
 @dataclass(frozen=True, slots=True)
 class HomeRow:
-    """A row that owns a job at the end of the run. `attempt_started_at` and `ended_at` are of its last attempt."""
+    """A row that owns a job at the end of the run. `attempt_started_at` and `ended_at` are of its last attempt.
+
+    `result_attempt` is the attempt whose handler returned the result, by the result's own word.
+    """
 
     job_id: str
     state: State
@@ -119,6 +122,7 @@ class HomeRow:
     releases: int
     attempt_started_at: float | None
     ended_at: float | None
+    result_attempt: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
