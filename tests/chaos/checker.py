@@ -301,29 +301,6 @@ RULES: tuple[Callable[[History], Iterable[Finding]], ...] = (
 )
 
 
-def recoveries(history: History) -> list[float]:
-    """Seconds from a fault to the next start of each job whose worker it took."""
-    starts = _by_job((line for line in history.handler if line.event == "start"), lambda line: line.job_id)
-    found: list[float] = []
-    for one in history.attempts:
-        if one.end is AttemptEnd.LOST:
-            again = [line.at for line in starts.get(one.job_id, []) if line.attempt > one.attempt]
-            fired = [fault.at for fault in history.faults if one.started_at <= fault.at <= one.ended_at]
-            if again and fired:
-                found.append(min(again) - max(fired))
-    return sorted(found) or sorted(_first_ends(history))
-
-
-def _first_ends(history: History) -> list[float]:
-    """Where no job was taken away: seconds from each healing to the first job that ended after it."""
-    ends = sorted(home.ended_at for home in history.homes if home.ended_at is not None)
-    return [
-        next(end for end in ends if end >= fault.healed_at) - fault.healed_at
-        for fault in history.faults
-        if ends and fault.healed_at <= ends[-1]
-    ]
-
-
 def longest_stall(history: History) -> float:
     """The longest time in which no job ended, from the first end to the last."""
     ends = sorted(home.ended_at for home in history.homes if home.ended_at is not None)

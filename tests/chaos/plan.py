@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tests.chaos.promises import Promise
 from tests.chaos.records import Part
 
 # What part N of the scenarios asks of a load, in percent.
@@ -22,7 +23,8 @@ class Shape:
     `cancel_share` of the jobs are cancelled, each at a random moment up to `cancel_seconds` after its submit;
     `charges` says whether a job may be charged a crash at all; `at_once` faults may last at the same time, and a fault
     that lasts and is not over by itself lasts `lasting_seconds`; `refuses` says whether any submit may be answered with
-    503; `clocks` are how many seconds the wall clocks of `api`, `relay` and `worker` are off from the start.
+    503; `clocks` are how many seconds the wall clocks of `api`, `relay` and `worker` are off from the start; `promises`
+    say what must be back and how soon; `once` says that no job may be started twice.
     """
 
     name: str
@@ -42,6 +44,13 @@ class Shape:
     lasting_seconds: float = 10.0
     refuses: bool = True
     clocks: Mapping[str, float] = field(default_factory=dict[str, float])
+    promises: Sequence[Promise] = ()
+    once: bool = False
+
+    @property
+    def footing(self) -> tuple[object, ...]:
+        """What the processes are started with: runs on the same footing can share them."""
+        return self.workers, sorted(self.settings.items()), sorted(self.clocks.items())
 
 
 @dataclass(frozen=True, slots=True)

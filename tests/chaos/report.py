@@ -1,19 +1,24 @@
-"""The table of the runs: one row each, and under it what was found."""
+"""The table of the runs: one row each, and under it the figures and what was found."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Self
 
-from tests.chaos.checker import bites, longest_stall, recoveries
+from tests.chaos.checker import bites, longest_stall
+from tests.chaos.measured.figure import Sheet
 from tests.chaos.plan import Shape
+from tests.chaos.promises import first_ends, quantile, runs_again
 from tests.chaos.records import Finding, History
 
 COLUMNS = (
-    ("run", 5),
-    ("what happened", 34),
+    ("run", 6),
+    ("what happened", 36),
     ("faults", 7),
-    ("jobs", 6),
+    ("jobs", 7),
     ("lost", 5),
     ("unexp", 6),
     ("dupl", 5),
@@ -28,31 +33,67 @@ COLUMNS = (
 FINDINGS_SHOWN = 20
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A run that has ended: the cells of its row, and the lines under it. `bad`: something was found."""
+
+    cells: Sequence[str]
+    lines: Sequence[str]
+    bad: bool
+
+    def dump(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        return cls(**json.loads(text))
+
+    def text(self) -> str:
+        return "\n".join([_line(self.cells), *self.lines])
+
+
 def header() -> str:
     return _line([title for title, _ in COLUMNS])
 
 
-def row(shape: Shape, history: History, findings: Sequence[Finding], took_seconds: float) -> str:
-    """The run in figures: times in seconds, counts otherwise."""
-    broken, seen, recovered = Counter(one.rule for one in findings), bites(history), recoveries(history)
-    return _line(
-        [
-            shape.name,
-            shape.title,
-            str(len(history.faults)),
-            str(len(history.jobs)),
-            str(broken["lost"]),
-            str(broken["unexpected"]),
-            str(broken["duplicate"]),
-            str(seen["rescued"]),
-            str(seen["late refused"]),
-            _quantile(recovered, 0.5),
-            _quantile(recovered, 0.99),
-            f"{longest_stall(history):.2f}",
-            f"{took_seconds:.0f} s",
-            "BAD" if findings else "ok",
-        ]
-    )
+def of_history(shape: Shape, history: History, findings: Sequence[Finding], took_seconds: float) -> Row:
+    """The run in figures: times in seconds, counts otherwise. Recovery is that of jobs whose worker was taken away,
+    and where none was, from the healing of each fault to the first job that ended.
+    """
+    broken, seen = Counter(one.rule for one in findings), bites(history)
+    recovered = list(runs_again(history)) or list(first_ends(history))
+    cells = [
+        shape.name,
+        shape.title,
+        str(len(history.faults)),
+        str(len(history.jobs)),
+        str(broken["lost"]),
+        str(broken["unexpected"]),
+        str(broken["duplicate"]),
+        str(seen["rescued"]),
+        str(seen["late refused"]),
+        f"{quantile(recovered, 0.5):.2f}" if recovered else "-",
+        f"{quantile(recovered, 0.99):.2f}" if recovered else "-",
+        f"{longest_stall(history):.2f}",
+        *_verdict(findings, took_seconds),
+    ]
+    return Row(cells, details(findings), bool(findings))
+
+
+def of_sheet(name: str, title: str, sheet: Sheet, took_seconds: float) -> Row:
+    """A measured run: its promises stand under it, kept or not."""
+    findings = sheet.all_findings()
+    lost = sum(one.rule == "lost" for one in findings)
+    unexpected = sum(one.rule == "unexpected" for one in findings)
+    cells = [name, title, str(sheet.faults), str(sheet.jobs), str(lost), str(unexpected), *["-"] * 6]
+    cells += _verdict(findings, took_seconds)
+    return Row(cells, [*(f"       {one}" for one in sheet.figures), *details(findings)], bool(findings))
+
+
+def of_failure(name: str, title: str, error: BaseException, took_seconds: float) -> Row:
+    """A run that could not be carried out."""
+    findings = [Finding("failed", "", f"{type(error).__name__}: {error}"[:2_000])]
+    return Row([name, title, *["-"] * 10, *_verdict(findings, took_seconds)], details(findings), bad=True)
 
 
 def details(findings: Sequence[Finding]) -> list[str]:
@@ -62,8 +103,8 @@ def details(findings: Sequence[Finding]) -> list[str]:
     return [*lines, f"  and {more} more"] if more > 0 else lines
 
 
-def _quantile(values: Sequence[float], share: float) -> str:
-    return f"{sorted(values)[min(len(values) - 1, int(share * len(values)))]:.2f}" if values else "-"
+def _verdict(findings: Sequence[Finding], took_seconds: float) -> list[str]:
+    return [f"{took_seconds:.0f} s", "BAD" if findings else "ok"]
 
 
 def _line(cells: Sequence[str]) -> str:

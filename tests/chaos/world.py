@@ -6,6 +6,7 @@ import asyncio
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from pathlib import Path
@@ -24,13 +25,14 @@ from tests.chaos.proxy import Proxy
 from tests.chaos.taps import PlainTap, PostgresTap
 from tests.conftest import in_database
 from tests.processes import Process, Stack, children, is_running
-from workers.dev.embedded import Server, free_port
+from workers.dev.embedded import free_port
 from workers.dev.postgres import Postgres
 from workers.dev.redis import Redis
 
 HANDLERS = ["tests.chaos.handlers"]
 RELAYS = 2
 TEMPLATE = "chaos"
+HANDLER_LOG = "handlers.log"
 READY_SECONDS = 60.0
 POLL_SECONDS = 0.02
 EXIT_SECONDS = 20.0
@@ -50,6 +52,12 @@ CLOCKS: dict[str, float] = {
 }
 
 OPEN = "SELECT 1 FROM outbox UNION ALL SELECT 1 FROM leases LIMIT 1"
+# What a run leaves in the database; who works there and what can be submitted stays.
+RECORDS = (
+    *("jobs", "outbox", "leases", "outcomes", "dead_letters", "attempts", "effects"),
+    *("idempotency_keys", "replay_items", "operator_actions"),
+)
+
 SESSIONS = """
 SELECT application_name, state, wait_event, now() - state_change, pg_blocking_pids(pid), left(query, 200)
 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -86,13 +94,13 @@ class Road(StrEnum):
 
 
 class World:
-    """One run's processes, on servers that outlast the run, in a database of its own."""
+    """The processes of a run, or of several that want the same, in a database of their own."""
 
     def __init__(self, shape: Shape, postgres: Postgres, redis: Redis, folder: Path) -> None:
         self.shape = shape
         self.postgres = postgres
         self.redis = redis
-        self.handler_log = folder / "handlers.log"
+        self.handler_log = folder / HANDLER_LOG
         self._sink_log = folder / "sink.err"
         self.database_url = in_database(postgres.url, f"chaos_{shape.name.lower()}")
         self.api_port = free_port()
@@ -114,6 +122,8 @@ class World:
         self.api_url = ""
         self.sink_url = ""
         self._sink: asyncio.subprocess.Process | None = None
+        self._counted: dict[str, dict[str, int]] = {}
+        self._refused = 0
 
     async def __aenter__(self) -> Self:
         admin = await asyncpg.connect(self.postgres.url)
@@ -156,21 +166,23 @@ class World:
         finally:
             await connection.close()
 
-    async def bring_back(self, server: Server) -> None:
-        """Starts a server that has ended, as often as it needs (a killed postmaster leaves its backends to end)."""
+    async def next_run(self, shape: Shape, folder: Path) -> None:
+        """Makes ready for another run of the same processes: no job is left of the one before."""
+        await self.fetch(f"TRUNCATE {', '.join(RECORDS)}")
+        self.shape = shape
+        self.handler_log = folder / HANDLER_LOG
+        self._counted = await self._sink_counts()
+        self._refused = self._refused_ever()
 
-        async def ready() -> bool:
-            if server.process.poll() is not None:
-                server.spawn()
-            return server.is_ready()
+    async def sink_counts(self) -> dict[str, dict[str, int]]:
+        """What the sink counted since the beginning of the run."""
+        counts = await self._sink_counts()
+        return {name: dict(Counter(seen) - Counter(self._counted.get(name))) for name, seen in counts.items()}
 
-        server.spawn()
-        if not await until(ready, READY_SECONDS):
-            raise TimeoutError(f"{server.name} does not come back: {server.log_tail()}")
-
-    async def sink_counts(self) -> dict[str, Any]:
+    async def _sink_counts(self) -> dict[str, dict[str, int]]:
         async with httpx.AsyncClient(base_url=self.sink_url) as client:
-            return (await client.get("/counts")).json()
+            counts: dict[str, Any] = (await client.get("/counts")).json()
+        return {name: seen for name, seen in counts.items() if isinstance(seen, dict)}
 
     async def stop(self) -> list[str]:
         """SIGTERM to every process; who is left when each has had its time, and what the sessions wait for."""
@@ -188,7 +200,10 @@ class World:
         return [f"{one.name} {pid}" for pid, one in family.items() if is_running(pid)] + sessions
 
     def late_refused(self) -> int:
-        """How many late endings the workers of this run were refused, by their own word."""
+        """How many late endings the workers were refused in this run, by their own word."""
+        return self._refused_ever() - self._refused
+
+    def _refused_ever(self) -> int:
         return sum(one.stderr.count('"event": "fenced"') for one in self.stack.processes if one.name == "worker")
 
     def _env(self, role: str, postgres: Road, redis: Road | None = None) -> dict[str, str]:

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from app.domain.states import AttemptEnd, State
-from tests.chaos.checker import check, longest_stall, recoveries, toothless
+from tests.chaos.checker import check, longest_stall, toothless
 from tests.chaos.plan import Shape, plan
+from tests.chaos.promises import runs_again
 from tests.chaos.records import (
     AttemptRow,
     Call,
@@ -288,7 +289,7 @@ def test_a_run_whose_faults_did_not_bite_is_invalid() -> None:
 
 
 def test_recovery_is_counted_from_the_fault_to_the_next_start() -> None:
-    assert recoveries(sound()) == [pytest.approx(0.5)]
+    assert list(runs_again(sound())) == [pytest.approx(0.5)]
 
 
 def test_a_stall_is_the_longest_time_in_which_nothing_ended() -> None:

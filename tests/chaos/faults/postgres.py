@@ -6,6 +6,7 @@ import signal
 from contextlib import suppress
 
 from app.store.database import AWAY
+from tests.chaos.comeback import bring_back
 from tests.chaos.faults.scene import EXIT_SECONDS, Scene, fault
 from tests.chaos.world import until
 
@@ -39,5 +40,5 @@ async def _end_postgres(scene: Scene, number: signal.Signals) -> str:
         return server.process.poll() is not None
 
     await until(ended, EXIT_SECONDS)
-    await scene.world.bring_back(server)
+    await bring_back(server)
     return number.name

@@ -7,6 +7,7 @@ import asyncio
 import redis
 
 from app.transport import keys
+from tests.chaos.comeback import bring_back
 from tests.chaos.faults.scene import Scene, fault
 
 
@@ -26,5 +27,5 @@ async def take_away(scene: Scene, _: float) -> str | None:
     server.process.kill()
     server.process.wait()
     await asyncio.sleep(seconds)
-    await scene.world.bring_back(server)
+    await bring_back(server)
     return f"{seconds} s"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.chaos.plan import Shape
+from tests.chaos.runs.loads import PATIENT
 
 SHORT = Shape(
     "N3",
@@ -13,6 +14,7 @@ SHORT = Shape(
     seconds=10,
     faults={"request cut off": 60},
     wanted={"request cut off": 60, "cut": 60},
+    settings=PATIENT,
     charges=False,
 )
 LONG = replace(

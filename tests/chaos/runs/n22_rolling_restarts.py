@@ -16,7 +16,7 @@ SHORT = Shape(
     wanted={"worker restarted": 4},
     mix=SLOW,
     slow_seconds=(0.1, 1.0),
-    settings={**PATIENT, "worker_concurrency": 10},
+    settings=PATIENT,
     charges=False,
 )
 LONG = replace(

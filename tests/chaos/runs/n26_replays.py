@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tests.chaos.plan import Shape
 from tests.chaos.records import Part
+from tests.chaos.runs.loads import PATIENT
 
 SHORT = Shape(
     "N26",
@@ -15,6 +16,7 @@ SHORT = Shape(
     faults={"replay killed": 5},
     wanted={"replay killed": 5},
     mix={Part.PERMANENT: 100},
+    settings=PATIENT,
     charges=False,
 )
 LONG = replace(

@@ -1,0 +1,1 @@
+"""Runs that hold figures against promises: one after the other, alone on the machine, at default settings."""

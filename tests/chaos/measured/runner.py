@@ -1,0 +1,77 @@
+"""Carries measured runs out, in one scene, and looks at what they leave behind."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+from tests.chaos import report
+from tests.chaos.measured import (
+    n05_ended_stays,
+    n09_poison,
+    n10_on_time,
+    n14_redis_away,
+    n18_connections_used_up,
+    n18_sessions_cut,
+    n19_snapshot_held,
+    n20_late_commits,
+    n21_recovery,
+    n25_overload,
+)
+from tests.chaos.measured.figure import LONG, Measured, Sheet
+from tests.chaos.measured.scene import END_SECONDS, Scene
+from tests.chaos.records import Finding
+from tests.chaos.report import Row
+from workers.dev.postgres import Postgres
+from workers.dev.redis import Redis
+
+MODULES = (
+    n14_redis_away,
+    n18_sessions_cut,
+    n18_connections_used_up,
+    n19_snapshot_held,
+    n25_overload,
+    n21_recovery,
+    n09_poison,
+    n10_on_time,
+    n20_late_commits,
+    n05_ended_stays,
+)
+RUNS: Sequence[Measured] = [module.RUN for module in MODULES if LONG or not module.RUN.only_long]
+
+
+async def run_measured(
+    runs: Sequence[Measured], seed: int, postgres: Postgres, redis: Redis, folder: Path
+) -> AsyncIterator[Row]:
+    """Each with the dice of the seed and its name. After a failure a new scene begins."""
+    left = list(runs)
+    while left:
+        home = folder / left[0].name
+        home.mkdir(parents=True)
+        async with Scene(postgres, redis, home) as scene:
+            ok = True
+            while left and ok:
+                run, began = left.pop(0), time.monotonic()
+                try:
+                    sheet = await _run(run, scene, random.Random(f"{run.name}:{seed}"))
+                except Exception as error:
+                    ok = False
+                    yield report.of_failure(run.name, run.title, error, time.monotonic() - began)
+                else:
+                    yield report.of_sheet(run.name, run.title, sheet, time.monotonic() - began)
+
+
+async def _run(run: Measured, scene: Scene, dice: random.Random) -> Sheet:
+    first = len(scene.accepted)
+    sheet = await run.measure(scene, dice)
+    if not await scene.all_ended():
+        sheet.findings.append(Finding("stuck", "", f"jobs are open {END_SECONDS:.0f} s after the run"))
+    sheet.findings += [Finding("lost", job, "accepted, and has not ended") for job in await scene.lost(first)]
+    audit = await asyncio.to_thread(scene.stack.run, "audit")
+    if audit.returncode != 0:
+        sheet.findings.append(Finding("audit", "", f"exit {audit.returncode}: {audit.stdout[-1_000:]}"))
+    await scene.settle()
+    return sheet
