@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, Self, TypeVar
@@ -106,6 +107,18 @@ class Premises:
         """How often a process has obeyed an order at this point."""
         return len(failpoints.fired(Path(self.settings.failpoints), point, detail))
 
+    def resume(self, point: Point, detail: str = "") -> None:
+        """Continues whom the last order at this point has stopped."""
+        obeyed = failpoints.fired(Path(self.settings.failpoints), point, detail)
+        os.kill(failpoints.pid_of(obeyed[-1]), signal.SIGCONT)
+
+    def kill(self, pids: Iterable[int]) -> None:
+        """SIGKILL to processes of these workers."""
+        ours = {pid for worker in self.workers for pid in children(worker.pid)}
+        for pid in pids:
+            assert pid in ours
+            os.kill(pid, signal.SIGKILL)
+
     # Jobs
 
     def submit(self, count: int = 1, *, kind: str = "test.steps", hold: bool = False, **fields: Any) -> list[str]:
@@ -161,7 +174,11 @@ class Premises:
 
     def calls(self, command: str) -> int:
         """How often the broker has carried out a command since its start, or since CONFIG RESETSTAT."""
-        lines = self.broker("INFO", "commandstats").splitlines()
+        return self.run(self.calls_now(command))
+
+    async def calls_now(self, command: str) -> int:
+        """The same, for who runs on the loop already."""
+        lines = (await self._broker(("INFO", "commandstats"))).splitlines()
         of_it = [line for line in lines if line.startswith(f"cmdstat_{command}:")]
         facts = [dict(pair.split("=") for pair in line.partition(":")[2].split(",")) for line in of_it]
         return sum(int(one["calls"]) - int(one["failed_calls"]) for one in facts)
