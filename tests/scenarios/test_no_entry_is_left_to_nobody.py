@@ -114,6 +114,7 @@ def test_workers_that_are_stopped_while_they_read_lose_nothing_and_charge_nothin
 
     ids = premises.run(_stopped_while_reading(premises))
 
+    premises.work()
     premises.until_done(ids)
     premises.until_empty()
     premises.performed_once(ids)
