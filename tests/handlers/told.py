@@ -20,6 +20,7 @@ from outlast import Context, Permanent, SyncContext, Transient, task
 from tests.handlers.steps import until_exists, write_line
 
 LATER_SECONDS = 600.0
+GO = ".go"
 POLL_SECONDS = 0.02
 
 
@@ -35,9 +36,14 @@ def words_path(journal: str, name: str, attempt: int) -> Path:
 def tell(journal: str | Path, name: str, attempt: int, words: str) -> None:
     """Tells an attempt what to do, whole or not at all."""
     path = words_path(str(journal), name, attempt)
-    draft = path.with_suffix(".draft")
+    draft = Path(f"{path}.draft")
     draft.write_text(words)
     draft.rename(path)
+
+
+def go(journal: str | Path, name: str, attempt: int) -> None:
+    """Lets an attempt that rests go on."""
+    Path(f"{words_path(str(journal), name, attempt)}{GO}").touch()
 
 
 WAYS_TO_DIE: dict[str, Callable[[], Any]] = {
@@ -62,7 +68,7 @@ def end(word: str) -> None:
 
 @task("told.job", timeout_seconds=120, max_retries=5)
 async def told(ctx: Context, orders: Told) -> dict[str, int]:
-    """`pay` is an effect, `show` progress; the other words end the attempt, and so does the last one.
+    """`pay` is an effect, `show` progress, `rest` waits for `go`; the others, and the last one, end the attempt.
 
     Told what to do when it is cancelled, it swallows that and goes on.
     """
@@ -85,7 +91,10 @@ async def told(ctx: Context, orders: Told) -> dict[str, int]:
             await ctx.effect("pay", pay)
         elif word == "show":
             await ctx.progress(1, 2, f"attempt {ctx.attempt}")
+        elif word == "rest":
+            await until_exists(Path(f"{path}{GO}"))
         end(word)
+    write_line(orders.journal, "returned", *me)
     return {"attempt": ctx.attempt}
 
 

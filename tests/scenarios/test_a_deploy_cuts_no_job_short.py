@@ -21,7 +21,7 @@ def until_draining(premises: Premises, count: int) -> None:
 def test_a_stop_that_reaches_every_process_of_a_service_lets_its_jobs_finish(premises: Premises) -> None:
     """A service manager signals each process of a group: children took the one passed on to them for a second."""
     told = ToldJobs(premises)
-    stopped = {name: told.worker(QUEUES=name) for name in ("parent-first", "children-first")}
+    stopped = {name: told.worker(QUEUES=name, SHUTDOWN_SECONDS="60") for name in ("parent-first", "children-first")}
     jobs = {name: told.submit(name, queue=name, max_retries=0) for name in stopped}
     told.until_started(*jobs)
 
@@ -43,7 +43,7 @@ def test_a_stop_that_reaches_every_process_of_a_service_lets_its_jobs_finish(pre
 def test_a_worker_that_drains_begins_no_last_start(premises: Premises) -> None:
     """A supervisor that had been told to stop went on to start processes for jobs before their last start."""
     told = ToldJobs(premises)
-    worker = told.worker()
+    worker = told.worker(SHUTDOWN_SECONDS="60")
     told.submit("held")
     waiting = told.submit("waiting", delay_seconds=3_600)
     told.until_started("held")

@@ -11,6 +11,7 @@ import pytest
 
 from tests.processes import Process, children, wait_until
 from tests.scenarios.premises import Premises
+from tests.scenarios.road import Road
 from tests.scenarios.told_jobs import ToldJobs
 
 KINDS = ("told.job", "told.thread")
@@ -73,6 +74,31 @@ def test_a_frozen_worker_that_thaws_while_another_runs_retried_or_finished_its_j
         else:
             assert told.client.wait_for(jobs[name], "done")["result"] == {"attempt": 2}
     assert sorted(told.lines("pay")) == sorted((name, 2) for name in jobs)
+
+
+def test_a_worker_cut_off_from_the_database_ends_its_jobs_by_itself_and_comes_back(premises: Premises) -> None:
+    """A handler whose worker nobody could hear went on, beside the one that had been started in its place."""
+    told = ToldJobs(premises)
+    with Road(premises.settings.database_url.get_secret_value()) as road:
+        told.worker(DATABASE_URL=road.url, QUEUES="default,its-own")
+        jobs = {name: told.submit(name) for name in ("waiting", "paying")}
+        told.until_started(*jobs)
+        told.worker()
+
+        road.close(reset=True)
+        told.until_started(*jobs, attempt=2)
+        told.tell("paying", 1, "pay")
+        told.until_said("cancelled", "waiting")
+        for name, job_id in jobs.items():
+            told.tell(name, 2, "pay")
+            assert told.client.wait_for(job_id, "done")["result"] == {"attempt": 2}
+
+        road.open()
+        told.tell("after", 1, "pay")
+        assert told.client.wait_for(told.submit("after", queue="its-own"), "done", seconds=60)["attempt"] == 1
+        assert sorted(told.lines("pay")) == [("after", 1), ("paying", 2), ("waiting", 2)]
+        assert {told.client.job(job_id)["attempt"] for job_id in jobs.values()} == {2}
+        premises.stop_workers()
 
 
 def fenced(worker: Process) -> set[str]:

@@ -23,7 +23,7 @@ class ToldJobs:
 
     def worker(self, **env: str) -> Process:
         """One that knows these jobs; `env` are settings, as `BLOCK_SECONDS="5"`."""
-        env = {"LEASE_SECONDS": str(LEASE_SECONDS), "SUSPECT_SECONDS": "0.8", "SHUTDOWN_SECONDS": "60"} | env
+        env = {"LEASE_SECONDS": str(LEASE_SECONDS), "SUSPECT_SECONDS": "0.8", "SHUTDOWN_SECONDS": "10"} | env
         return self.premises.worker(HANDLERS, **env)
 
     def submit(self, name: str, *, kind: str = "told.job", **fields: Any) -> str:
@@ -32,6 +32,9 @@ class ToldJobs:
     def tell(self, name: str, attempt: int, words: str) -> None:
         told.tell(self.premises.journal_path, name, attempt, words)
 
+    def go(self, name: str, attempt: int) -> None:
+        told.go(self.premises.journal_path, name, attempt)
+
     def lines(self, verb: str) -> list[tuple[str, int]]:
         """Name and attempt of each such line, in order."""
         return [(line[0], int(line[1])) for line in self.premises.journal.lines(verb)]
@@ -39,6 +42,14 @@ class ToldJobs:
     def until_started(self, *names: str, attempt: int = 1, seconds: float = 60) -> None:
         wanted = {(name, attempt) for name in names}
         wait_until(lambda: wanted <= set(self.lines("start")), seconds, what=f"attempt {attempt} of {', '.join(names)}")
+
+    def until_said(self, verb: str, name: str, attempt: int = 1, seconds: float = 60) -> None:
+        wait_until(lambda: (name, attempt) in self.lines(verb), seconds, what=f"{verb} of attempt {attempt} of {name}")
+
+    def until_empty(self, seconds: float = 60) -> None:
+        """Waits until the stream has no entry and nobody has one in hand."""
+        premises = self.premises
+        wait_until(lambda: premises.length() == premises.pending() == 0, seconds, what="an empty stream")
 
     def pid_of(self, name: str, attempt: int = 1) -> int:
         """The process that an attempt started in."""
