@@ -16,7 +16,7 @@ from app.domain.outcomes import Bury, Done, Failure, Gone, Outcome, Release, Ret
 from app.domain.states import Reason
 from app.failpoints import Point, reach
 from app.store.leases import Ended, Leases
-from app.telemetry import log
+from app.telemetry import frames, log
 from app.transport.base import Delivery, Subscriber
 from workers.runs import Run, Runs
 
@@ -63,8 +63,13 @@ class Finisher:
         batch, self._ended = self._ended[:FLUSH_MAX], self._ended[FLUSH_MAX:]
         if not self._ended:
             self._some_ended.clear()
-        await self._write_all(batch)
-        reach(Point.FINISH_COMMITTED)
+        try:
+            await self._write_all(batch)
+            reach(Point.FINISH_COMMITTED)
+        except Exception as error:
+            # A fault of ours, not of these jobs nor of their neighbours. What is still leased to us, and run by nobody
+            # here, the next heartbeats show: it goes back uncharged, and the cap on releases keeps it from looping.
+            log.error("finisher_failed", attempts=len(batch), error_type=type(error).__qualname__, where=frames(error))
         self.acknowledge([run.delivery for run, _ in batch if run.delivery is not None])
         for run, _ in batch:
             self._runs.remove(run)

@@ -20,7 +20,7 @@ from app.failpoints import Point, reach
 from app.settings import Settings
 from app.store.database import Session, connect
 from app.store.fleet import Observed, Rescued, Suspect, observed, rescue, rescue_overdue
-from app.telemetry import log
+from app.telemetry import frames, log
 
 OVERDUE_SECONDS = 1.0
 
@@ -55,6 +55,10 @@ class Rescuer:
                     on_rescue(rescued)
             except DatabaseAway as error:
                 log.warning("rescuer_cannot_see", error=str(error))
+                await asyncio.sleep(self._settings.heartbeat_seconds)
+            except Exception as error:
+                # One look that fails ends none of those to come: there may be nobody else who looks.
+                log.error("rescue_failed", error_type=type(error).__qualname__, where=frames(error))
                 await asyncio.sleep(self._settings.heartbeat_seconds)
             await asyncio.sleep(self._settings.sweep_seconds)
 

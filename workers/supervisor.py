@@ -40,6 +40,7 @@ EXIT_USAGE = 2
 SHORT_LIFE_SECONDS = 2.0
 RESTART_SECONDS_MAX = 5.0
 LAST_START_SECONDS = 0.5
+CLAIM_SECONDS = 10.0
 AGAIN_SECONDS = 0.2
 MIB_IN_KIB = 1024
 
@@ -68,6 +69,10 @@ class Child:
         except BrokenPipeError:
             # It has died already; its end is on its way to us.
             return
+
+    def age_seconds(self) -> float:
+        """Since it was set to work."""
+        return time.monotonic() - self.ordered_at
 
     def dismiss(self) -> None:
         """Ends it if it has no orders yet."""
@@ -198,11 +203,13 @@ class Supervisor:
                 return
             except DatabaseAway as error:
                 log.warning("death_not_told_yet", worker=str(worker_id), error=str(error))
-                await asyncio.sleep(AGAIN_SECONDS)
+            except Exception as error:
+                log.error("rescue_failed", error_type=type(error).__qualname__, where=frames(error))
+            await asyncio.sleep(AGAIN_SECONDS)
 
     async def _replace(self, child: Child) -> None:
         """Another child in its place: at once after a long life, ever later after short ones."""
-        lived = time.monotonic() - child.ordered_at
+        lived = child.age_seconds()
         self._short_lives = self._short_lives + 1 if lived < SHORT_LIFE_SECONDS else 0
         if self._short_lives > 1:
             await asyncio.sleep(min(RESTART_SECONDS_MAX, AGAIN_SECONDS * 2**self._short_lives))
@@ -221,13 +228,15 @@ class Supervisor:
                 log.debug("last_starts_not_seen", error=str(error))
 
     async def _give_last_starts_once(self) -> int:
-        """A child of its own for each job before its last start; how many were begun. Raises `DatabaseAway`."""
-        orders = [child.orders for child in self._children if child.orders is not None]
-        given = {one.last_start for one in orders if one.last_start is not None}
-        worker = next((one.worker_id for one in orders if one.last_start is None), None)
-        room = self._settings.solo_processes - len(given)
+        """Children for jobs before their last start; how many were begun. Raises `DatabaseAway`."""
+        orders = [(child.orders, child.age_seconds()) for child in self._children if child.orders is not None]
+        alone = [(one.last_start, age) for one, age in orders if one.last_start is not None]
+        worker = next((one.worker_id for one, _ in orders if one.last_start is None), None)
+        room = self._settings.solo_processes - len(alone)
         if worker is None or room <= 0:
             return 0
+        # Who ran one may run another by now; only of a young child it is known which it is about to claim.
+        given = {job_id for job_id, age_seconds in alone if age_seconds < CLAIM_SECONDS}
         waiting = await self._fleet.solo_waiting(worker, room + len(given))
         if self._stopping.is_set():
             return 0
