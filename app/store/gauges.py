@@ -1,11 +1,17 @@
-"""Depths, counted to a bound: a scrape costs the same however much waits."""
+"""Depths, counted to a bound: a scrape costs the same however much waits.
+
+Callers name queues as they like, so the gauges name only those that operators know; all others together are one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.domain.explain import COUNT_MAX
 from app.store.database import Database
+
+OTHERS = "(others)"  # no queue can be called so
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +57,21 @@ async def queues(db: Database) -> list[QueueDepth]:
 async def gauges(db: Database) -> Gauges:
     """All depths. Raises `DatabaseAway`."""
     audits = await db.fetch("gauge_audits")
+    known = {row["queue"] for row in await db.fetch("known_queues")}
+    depths = await queues(db)
     return Gauges(
-        queues=await queues(db),
+        queues=[depth for depth in depths if depth.queue in known]
+        + _together([depth for depth in depths if depth.queue not in known]),
         deferred=await db.fetchval("gauge_deferred", COUNT_MAX),
         dead={row["reason"]: row["dead"] for row in await db.fetch("gauge_dead", COUNT_MAX)},
         broken={row["invariant"]: row["findings"] for row in audits},
         audited_at=min((row["taken_at"] for row in audits), default=None),
     )
+
+
+def _together(depths: Sequence[QueueDepth]) -> list[QueueDepth]:
+    if not depths:
+        return []
+    waiting, running = sum(depth.waiting for depth in depths), sum(depth.running for depth in depths)
+    oldest = max((depth.oldest_seconds for depth in depths if depth.oldest_seconds is not None), default=None)
+    return [QueueDepth(OTHERS, min(waiting, COUNT_MAX), min(running, COUNT_MAX), oldest)]

@@ -93,7 +93,7 @@ async def test_metrics_count_what_waits_runs_and_lies_dead(world: World, client:
     assert {
         "outlast_database_up 1.0",
         'outlast_jobs_waiting{queue="default"} 3.0',
-        'outlast_jobs_waiting{queue="slow"} 1.0',
+        'outlast_jobs_waiting{queue="(others)"} 1.0',
         'outlast_jobs_running{queue="default"} 3.0',
         'outlast_dead_letters{reason="permanent_error"} 2.0',
         "outlast_jobs_deferred 1.0",

@@ -14,7 +14,7 @@ from app.domain.explain import Fleet
 from app.store.gauges import Gauges
 from app.usecases.health import depths
 
-BOUNDED = "counts stop at 10,000"
+BOUNDED = "counts stop at 10,000; queues that no worker serves and no kind goes to are one"
 
 router = APIRouter(tags=["health"])
 
@@ -69,4 +69,4 @@ def _depths(gauges: Gauges) -> Iterator[Metric]:
     yield from (waiting, running, oldest, dead, broken)
     if gauges.audited_at is not None:
         yield GaugeMetricFamily("outlast_audit_timestamp_seconds", "when that was looked at", value=gauges.audited_at)
-    yield GaugeMetricFamily("outlast_jobs_deferred", f"jobs not due yet; {BOUNDED}", value=gauges.deferred)
+    yield GaugeMetricFamily("outlast_jobs_deferred", "jobs not due yet; counts stop at 10,000", value=gauges.deferred)
