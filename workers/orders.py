@@ -14,7 +14,7 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """Which incarnation to be. With `last_start` the child runs only that job, and ends."""
+    """Which incarnation to be. With `last_start` the child runs that job alone, then others so."""
 
     worker_id: UUID
     last_start: UUID | None = None

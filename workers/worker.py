@@ -28,6 +28,7 @@ from workers.guarding.loop_watch import LoopWatch
 from workers.guarding.stop_signals import StopSignals
 from workers.heart import Answer, Heart
 from workers.intake import Intake
+from workers.last_starts import LastStarts
 from workers.orders import Orders
 from workers.reclaimer import Reclaimer
 from workers.registry import Registry
@@ -69,6 +70,9 @@ class Worker:
         self._heart = Heart(settings, me, self._on_answer, self._loop_watch)
         self._finisher = Finisher(leases, self._runs, self._subscriber)
         self._intake = Intake(leases, registry, executor, self._runs, self._finisher, self._heart)
+        self._last_starts = LastStarts(
+            Fleet(db), orders.worker_id, self._intake, self._runs, lambda: executor.stragglers
+        )
         self._stopping = asyncio.Event()
         self._hurrying = asyncio.Event()
         self._background: set[asyncio.Task[None]] = set()
@@ -158,8 +162,7 @@ class Worker:
         return [asyncio.create_task(loop) for loop in (*loops, direct.run())]
 
     async def _last_start(self, job_id: UUID) -> None:
-        await self._intake.claim_last_start(job_id)
-        await self._runs.until_idle()
+        await self._last_starts.run(job_id)
         self._stopping.set()
 
     async def _drain(self) -> bool:
