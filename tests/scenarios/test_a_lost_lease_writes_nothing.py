@@ -6,9 +6,11 @@ import itertools
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from app.failpoints import Action, Point, fired, order, pid_of
 from tests.processes import Process, children, wait_until
 from tests.scenarios.premises import Premises
 from tests.scenarios.road import Road
@@ -74,6 +76,29 @@ def test_a_frozen_worker_that_thaws_while_another_runs_retried_or_finished_its_j
         else:
             assert told.client.wait_for(jobs[name], "done")["result"] == {"attempt": 2}
     assert sorted(told.lines("pay")) == sorted((name, 2) for name in jobs)
+
+
+def test_an_ending_that_is_written_after_the_lease_was_taken_is_refused_by_the_record(
+    premises: Premises, tmp_path: Path
+) -> None:
+    """A worker that froze between its handler's end and its write put the old result over the new run."""
+    told = ToldJobs(premises)
+    orders = tmp_path / "orders"
+    orders.mkdir(mode=0o700)
+    workers = [told.worker(FAILPOINTS=str(orders)) for _ in range(2)]
+    for nth, word in enumerate(("return", "again", "bury")):
+        order(orders, Action.STOP, Point.FINISH_RETURNED)
+        told.tell(word, 1, f"pay {word}")
+        job_id = told.submit(word)
+        told.until_started(word, attempt=2)
+        before = told.client.job(job_id)
+
+        os.kill(pid_of(fired(orders, Point.FINISH_RETURNED)[nth]), signal.SIGCONT)
+        wait_until(lambda: job_id in fenced(workers[0]) | fenced(workers[1]), 30, what="the refusal")  # noqa: B023
+        assert told.client.job(job_id) == before
+        told.tell(word, 2, "pay")
+        assert told.client.wait_for(job_id, "done")["result"] == {"attempt": 2}
+        assert told.lines("pay")[nth:] == [(word, 1)], "the effect on record is read back"
 
 
 def test_a_worker_cut_off_from_the_database_ends_its_jobs_by_itself_and_comes_back(premises: Premises) -> None:
