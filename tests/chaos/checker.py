@@ -9,6 +9,7 @@
 | wrong ending    | a job ended otherwise than its part and its callers provide                                    |
 | duplicate       | an effect counted twice, called unowned, or performed by an attempt after it was on record     |
 | illegal path    | a job was seen to move against the state table, or a counter to fall                           |
+| foreign result  | a job is done with a result that another attempt returned than the one that holds its row      |
 | overlap         | two attempts of one job held leases at one moment, or one attempt number was used twice        |
 | clock order     | a job was created after an attempt started, or one ended before it started                     |
 | early           | an attempt started before the job was due                                                      |
@@ -46,6 +47,7 @@ LATER: Mapping[State, frozenset[State]] = {
 CANCELLED, CANCEL_REFUSED = 200, 409
 AGAIN = frozenset({429, 503})
 CALL_SECONDS_MAX = 10.0
+RACED = "cancels race rescues"
 
 AFTER_A_REPLAY = WAITING_OR_RUNNING | ENDED
 
@@ -66,6 +68,7 @@ def bites(history: History) -> Counter[str]:
         {
             **Counter(one.fault for one in history.faults),
             "rescued": ends[AttemptEnd.LOST],
+            "rescue races": sum(len(one.hit.split()) - 1 for one in history.faults if one.fault == RACED),
             "released": ends[AttemptEnd.RELEASED],
             "late refused": history.late_refused,
             "clocks seen": len({line.shift for line in history.handler}),
@@ -181,6 +184,12 @@ def _fell(before: Sighting, after: Sighting, *, replayed: bool) -> str | None:
     return None
 
 
+def foreign_result(history: History) -> Iterator[Finding]:
+    for home in history.homes:
+        if home.result_attempt not in {None, home.attempt}:
+            yield Finding("foreign result", home.job_id, f"of attempt {home.result_attempt}, done by {home.attempt}")
+
+
 def overlap(history: History) -> Iterator[Finding]:
     held = [(one.job_id, one.attempt, one.started_at, one.ended_at) for one in history.attempts]
     held += [
@@ -289,6 +298,7 @@ RULES: tuple[Callable[[History], Iterable[Finding]], ...] = (
     wrong_ending,
     duplicate,
     illegal_path,
+    foreign_result,
     overlap,
     early,
     clock_order,

@@ -155,6 +155,10 @@ def late_finish_not_fenced(run: History) -> History:
     return replace(run, sightings=[*run.sightings, sighting(FLAKY, 3.2, State.QUEUED, 2, retries=1)])
 
 
+def late_result_kept_under_a_younger_attempt(run: History) -> History:
+    return homes_with(run, EFFECT, result_attempt=1)
+
+
 def dead_and_back_without_a_replay(run: History) -> History:
     return replace(run, sightings=[*run.sightings, sighting(PERMANENT, 3.2, State.QUEUED, 1)])
 
@@ -246,6 +250,7 @@ PLANTED: dict[Callable[[History], History], str] = {
     effect_called_behind_the_record: "duplicate",
     effect_outside_its_record: "duplicate",
     late_finish_not_fenced: "illegal path",
+    late_result_kept_under_a_younger_attempt: "foreign result",
     dead_and_back_without_a_replay: "illegal path",
     attempt_number_given_back: "illegal path",
     counter_that_fell: "illegal path",
