@@ -180,7 +180,7 @@ async def leave_things_running(ctx: Context, deed: Deed) -> None:
 
 
 async def change_the_process(ctx: Context, deed: Deed) -> None:
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
         signal.signal(number, signal.SIG_IGN)
     os.chdir("/")
     print("to stdout", "x" * 100_000)
