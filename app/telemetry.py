@@ -16,6 +16,7 @@ import logging
 import os
 import re
 import sys
+import threading
 import traceback
 from collections import deque
 from collections.abc import Mapping
@@ -56,6 +57,8 @@ def configure(settings: Settings, role: str) -> None:
     level = logging.getLevelNamesMapping()[settings.log_level]
     _set_up(level, _renderer(settings.log_format), _secrets(settings))
     _adopt_stdlib(level)
+    threading.excepthook = _report_thread_failure
+    sys.unraisablehook = _report_unraisable
 
 
 def bind_process(**values: Any) -> None:
@@ -87,6 +90,18 @@ def report_task_failure(_loop: asyncio.AbstractEventLoop, context: Mapping[str, 
         log.error("task_failed", error_type=_name(error), where=frames(error))
     else:
         log.error("loop_trouble", what=str(context.get("message"))[:TEXT_CHARS_MAX])
+
+
+def _report_thread_failure(failed: threading.ExceptHookArgs) -> None:
+    """Python's own would print the exception's text, whoever raised it."""
+    if failed.exc_value is not None and not isinstance(failed.exc_value, SystemExit):
+        log.error("thread_failed", error_type=_name(failed.exc_value), where=frames(failed.exc_value))
+
+
+def _report_unraisable(failed: sys.UnraisableHookArgs) -> None:
+    """As `_report_thread_failure`, of what was raised where nobody can catch it, as in a `__del__`."""
+    if failed.exc_value is not None:
+        log.error("unraisable", error_type=_name(failed.exc_value), where=frames(failed.exc_value))
 
 
 def _name(error: BaseException) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import json
 import logging
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -24,6 +25,7 @@ JOB = UUID("01890a5d-ac96-774b-bcce-b302099a8057")
 def configured() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
+    hooks = threading.excepthook, sys.unraisablehook
     settings = Settings(
         database_url=SecretStr("postgresql://app:tall%2Forders@db/outlast"),
         redis_url=SecretStr("redis://:brokersecret@redis:6379/0"),
@@ -35,6 +37,7 @@ def configured() -> Iterator[None]:
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
+    threading.excepthook, sys.unraisablehook = hooks
 
 
 def _lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
@@ -139,6 +142,25 @@ async def test_a_forgotten_task_is_reported_without_the_text_of_its_error(capsys
     assert failed["error_type"] == "ValueError"
     assert "secret" not in json.dumps(failed)
     assert trouble["what"] == "slow"
+
+
+def test_what_a_thread_or_a_finalizer_raises_is_reported_without_its_text(capsys: pytest.CaptureFixture[str]) -> None:
+    class Closing:
+        def __del__(self) -> None:
+            raise ValueError("a caller's secret")
+
+    def fail() -> None:
+        raise KeyError("a caller's secret")
+
+    thread = threading.Thread(target=fail)
+    thread.start()
+    thread.join()
+    Closing()
+    failed, unraisable = _lines(capsys)
+    assert (failed["event"], failed["error_type"]) == ("thread_failed", "KeyError")
+    assert (unraisable["event"], unraisable["error_type"]) == ("unraisable", "ValueError")
+    assert failed["where"][-1].endswith(" fail")
+    assert "secret" not in json.dumps([failed, unraisable])
 
 
 def test_stdlib_loggers_come_through_the_same_chain(capsys: pytest.CaptureFixture[str]) -> None:
