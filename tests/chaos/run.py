@@ -71,7 +71,7 @@ async def run(plan: Plan, world: World, folder: Path, before: Mapping[int, Weigh
     async def nothing_open() -> bool:
         return not await world.fetch(OPEN)
 
-    await until(nothing_open, END_SECONDS)
+    await until(nothing_open, END_SECONDS + plan.shape.slow_seconds[1])
     looking.cancel()
     with suppress(asyncio.CancelledError):
         await looking

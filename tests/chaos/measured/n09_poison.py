@@ -12,12 +12,12 @@ from tests.chaos.measured.load import offered
 from tests.chaos.measured.scene import Scene
 from tests.chaos.records import Finding
 
-POISONS = 20 if LONG else 4
-APART_SECONDS = 1.0
+POISONS = 20 if LONG else 2
+APART_SECONDS = 3.0
 CALM_SECONDS = 10.0 if LONG else 4.0
 NEIGHBOURS_A_SECOND = 50.0
 TIMES = 2.0
-LEAST_SECONDS = 0.25
+LEAST_SECONDS = 0.5
 
 PICKUP = """
 SELECT extract(epoch FROM coalesce(a.started_at, o.started_at) - j.created_at)::float8 AS waited

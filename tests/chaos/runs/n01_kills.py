@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.chaos.plan import Shape
+from tests.chaos.promises import Count, Promise
 from tests.chaos.runs.loads import SLOWER
 
 SHORT = Shape(
@@ -17,6 +18,7 @@ SHORT = Shape(
     mix=SLOWER,
     settings={"worker_concurrency": 6},
     workers=3,
+    promises=(Promise(Count.RUNS_AGAIN, "worker killed", 1.0, share=0.5),),
 )
 LONG = replace(
     SHORT,

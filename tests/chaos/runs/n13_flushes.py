@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.chaos.plan import Shape
+from tests.chaos.promises import Count, Promise
 from tests.chaos.runs.loads import PATIENT, SLOWER
 
 SHORT = Shape(
@@ -17,6 +18,7 @@ SHORT = Shape(
     mix=SLOWER,
     settings=PATIENT,
     charges=False,
+    promises=(Promise(Count.WAITING_STARTED, "Redis flushed", 2.0),),
 )
 LONG = replace(
     SHORT,

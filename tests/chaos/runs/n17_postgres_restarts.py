@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.chaos.plan import Shape
+from tests.chaos.promises import Count, Promise
 from tests.chaos.runs.loads import PATIENT, SLOWER
 
 SHORT = Shape(
@@ -17,6 +18,10 @@ SHORT = Shape(
     mix=SLOWER,
     settings=PATIENT,
     charges=False,
+    promises=(
+        Promise(Count.FIRST_END, "PostgreSQL restarted", 1.0),
+        Promise(Count.FIRST_END, "postmaster killed", 1.0),
+    ),
 )
 LONG = replace(
     SHORT,
