@@ -20,7 +20,7 @@ class Shape:
     """What a run is made of. `faults` counts what is fired, by name; `seconds` are how long the load goes on.
 
     `wanted` is the least that must have been seen for the run to count (`checker.bites`), faults included;
-    `cancel_share` of the jobs are cancelled, each at a random moment up to `cancel_seconds` after its submit;
+    `cancel_share` of the jobs are cancelled, each up to `cancel_seconds` after its submit, most of them soon;
     `charges` says whether a job may be charged a crash at all; `at_once` faults may last at the same time, and a fault
     that lasts and is not over by itself lasts `lasting_seconds`; `refuses` says whether any submit may be answered with
     503; `clocks` are how many seconds the wall clocks of `api`, `relay` and `worker` are off from the start; `promises`
@@ -102,5 +102,5 @@ def plan(shape: Shape, seed: int) -> Plan:
 def _submit(dice: random.Random, shape: Shape, number: int, at: float, part: Part) -> Submit:
     seconds = dice.uniform(*shape.slow_seconds) if part in {Part.SLOW, Part.EFFECT} else 0.0
     delay = round(dice.uniform(*DELAY_SECONDS), 3) if dice.random() < SCHEDULED_SHARE else 0.0
-    cancel = dice.uniform(0, shape.cancel_seconds) if dice.random() < shape.cancel_share else None
+    cancel = shape.cancel_seconds * dice.random() ** 3 if dice.random() < shape.cancel_share else None
     return Submit(at, f"{shape.name}-{number:05d}", part, round(seconds, 3), delay, cancel)

@@ -67,9 +67,12 @@ class Proxy:
         return int(self._server.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
+        """Returns once every connection has ended."""
         assert self._server is not None
         self._server.close()
-        self.cut()
+        self.heal()
+        while self.cut():
+            await asyncio.sleep(0)
 
     def cut(self) -> int:
         """Cuts every connection, with a reset; how many."""

@@ -61,7 +61,7 @@ async def run(plan: Plan, world: World, folder: Path, before: Mapping[int, Weigh
     await world.next_run(plan.shape, folder)
     work = {"log": str(world.handler_log), "sink": world.sink_url}
     caller = Caller(world.api_url, folder / "client.log", work)
-    faults = Faults(world, folder / "faults.log")
+    faults = Faults(world, folder / "faults.log", caller.cancel)
     observer = Observer(world.database_url)
     if not await until(caller.healthy, READY_SECONDS):
         raise TimeoutError(f"the API is not ready: {world.api.log_tail()}")

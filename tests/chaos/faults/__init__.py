@@ -4,24 +4,47 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from tests.chaos.faults import callers, clocks, links, operator, postgres, processes, redis
+from tests.chaos.faults import (
+    callers,
+    clocks,
+    links,
+    operator,
+    postgres,
+    processes,
+    redis,
+    redis_failover,
+    redis_lies,
+    redis_states,
+)
 from tests.chaos.faults.scene import ACTS, Scene
 from tests.chaos.plan import Fault
 from tests.chaos.records import Fired
 from tests.chaos.world import World
 
-__all__ = ["Faults", "callers", "clocks", "links", "operator", "postgres", "processes", "redis"]
+__all__ = [
+    "Faults",
+    "callers",
+    "clocks",
+    "links",
+    "operator",
+    "postgres",
+    "processes",
+    "redis",
+    "redis_failover",
+    "redis_lies",
+    "redis_states",
+]
 
 
 class Faults:
     """Fires the faults of a plan. `fired` is the fault log; it also goes to a file."""
 
-    def __init__(self, world: World, log: Path) -> None:
+    def __init__(self, world: World, log: Path, cancel: Callable[[str], Awaitable[None]]) -> None:
         self.fired: list[Fired] = []
-        self.scene = Scene(world)
+        self.scene = Scene(world, cancel)
         self._file = log.open("a", buffering=1)
         self._room = asyncio.Semaphore(world.shape.at_once)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import random
 import signal
 from pathlib import Path
 
@@ -13,11 +15,15 @@ from tests.chaos.world import until
 from tests.processes import Process, is_running
 
 ENTER_SECONDS = 30.0
+RACE_SECONDS = 0.4
 
 HOLDERS = """
 SELECT w.pid, min(l.job_id::text) AS job_id, min(l.attempt) AS attempt
 FROM leases l JOIN workers w ON w.id = l.worker_id
 WHERE w.role = 'worker' AND w.left_at IS NULL GROUP BY w.pid ORDER BY w.pid
+"""
+HELD = """
+SELECT l.job_id::text FROM leases l JOIN workers w ON w.id = l.worker_id WHERE w.pid = $1 AND w.left_at IS NULL
 """
 BEYOND = """
 SELECT FROM outcomes WHERE job_id = $1::text::uuid UNION ALL SELECT FROM dead_letters WHERE job_id = $1::text::uuid
@@ -32,6 +38,23 @@ async def kill_worker(scene: Scene, draw: float) -> str | None:
     pid = held[0]
     os.kill(pid, signal.SIGKILL)
     return str(pid)
+
+
+@fault("cancels race rescues")
+async def cancel_what_is_rescued(scene: Scene, draw: float) -> str | None:
+    """SIGKILL to a child at work, and cancels of everything it held while it is rescued, each a little later."""
+    if (held := await _holder(scene, draw)) is None:
+        return None
+    pid, dice = held[0], random.Random(draw)
+    jobs = [row["job_id"] for row in await scene.world.fetch(HELD, pid)]
+    os.kill(pid, signal.SIGKILL)
+
+    async def cancel(job_id: str) -> None:
+        await asyncio.sleep(dice.uniform(0, RACE_SECONDS))
+        await scene.cancel(job_id)
+
+    await asyncio.gather(*(cancel(job_id) for job_id in jobs))
+    return " ".join([str(pid), *jobs]) if jobs else None
 
 
 @fault("worker and supervisor killed")

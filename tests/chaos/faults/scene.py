@@ -18,10 +18,12 @@ EXIT_SECONDS = 15.0
 class Scene:
     """`findings` is what a fault itself found wrong, `to_replay` the dead letters that a replay command was given.
 
-    `frozen` are the pids that cannot be hit again before they thaw.
+    `cancel` asks for a job's end as a client, which writes it down. `frozen` are the pids that cannot be hit again
+    before they thaw.
     """
 
     world: World
+    cancel: Callable[[str], Awaitable[None]]
     findings: list[Finding] = field(default_factory=list[Finding])
     to_replay: frozenset[str] = frozenset()
     frozen: set[int] = field(default_factory=set[int])

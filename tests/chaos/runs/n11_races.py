@@ -9,18 +9,21 @@ from tests.chaos.records import Part
 
 SHORT = Shape(
     "N11",
-    "cancels race claims, ends and rescues",
-    jobs=320,
+    "cancels race claims, ends, rescues",
+    jobs=300,
     seconds=10,
-    faults={"worker killed": 2},
-    wanted={"worker killed": 2, "cancelled": 60, "cancel refused": 60},
-    mix={Part.OK: 50, Part.SLOW: 35, Part.FLAKY: 10, Part.EFFECT: 5},
+    faults={"cancels race rescues": 10},
+    wanted={"rescue races": 10, "rescued": 5, "cancelled": 40, "cancel refused": 15},
+    mix={Part.OK: 40, Part.SLOW: 45, Part.FLAKY: 10, Part.EFFECT: 5},
+    slow_seconds=(0.1, 0.7),
+    settings={"worker_concurrency": 8},
     cancel_share=1.0,
+    cancel_seconds=3.0,
 )
 LONG = replace(
     SHORT,
     jobs=2_000,
-    seconds=60,
-    faults={"worker killed": 12},
-    wanted={"worker killed": 12, "cancelled": 400, "cancel refused": 400},
+    seconds=66,
+    faults={"cancels race rescues": 60},
+    wanted={"rescue races": 60, "rescued": 30, "cancelled": 300, "cancel refused": 100},
 )
