@@ -47,7 +47,7 @@ SELECT gen_random_uuid(), 'worker', 'host', n, '{default}', '{ticket.triage}', 1
 FROM generate_series(1, 200) n;
 UPDATE workers SET settled_at = heartbeat_at WHERE left_at IS NOT NULL;
 WITH taken AS (
-  DELETE FROM outbox WHERE job_id IN (SELECT job_id FROM outbox WHERE NOT deferred ORDER BY job_id DESC LIMIT 300)
+  DELETE FROM outbox WHERE job_id IN (SELECT job_id FROM outbox WHERE NOT deferred ORDER BY job_id DESC LIMIT 100)
   RETURNING *
 )
 INSERT INTO leases (job_id, kind, queue, priority, worker_id, started_at, run_until, timeout_seconds, attempt, retries,
@@ -74,6 +74,7 @@ class Sample:
     dead: list[UUID]
     ended: list[UUID]
     worker: UUID
+    heard_at: datetime
 
 
 @dataclass(frozen=True)
@@ -87,63 +88,78 @@ class Case:
 
 
 def cases(of: Sample) -> list[Case]:
-    job, attempt, some = of.leased[0], of.attempts[0], BATCH
-    now = datetime.now(UTC)
-    page = (NEWEST, OLDEST, None, None, some, 20_000)
-    lease = (of.leased, of.attempts)
-    new = [[uuid4() for _ in range(some)], [uuid4() for _ in range(some)], ["default"] * some, ["mail.send"] * some]
-    new += [["default"] * some, [5] * some, ["{}"] * some, [None] * some, [2] * some, [60.0] * some]
-    marks = [OLDEST] * 20
+    return [*of_callers(of), *of_holders(of), *of_effects(of), *of_the_fleet(of), *of_operators(of), *pages()]
+
+
+def of_callers(of: Sample) -> list[Case]:
+    keys, some = [uuid4() for _ in range(BATCH)], BATCH
+    what = [["default"] * some, ["mail.send"] * some, ["default"] * some, [5] * some, ["{}"] * some, [None] * some]
     return [
-        Case("submit", [*new, [None] * some, [None] * some, [None] * some]),
-        Case("keys_taken", [new[0]]),
+        Case("submit", [keys, keys, *what, [2] * some, [60.0] * some, *[[None] * some] * 3]),
+        Case("keys_taken", [keys]),
+        Case("cancel_if_open", [of.waiting[0], None, "ann"]),
+        Case("retry_if_in_budget", [of.dead[0], None, "ann", 3]),
+        Case("standing", [of.ended]),
+        Case("hydrate", [of.ended, True]),
+    ]
+
+
+def of_holders(of: Sample) -> list[Case]:
+    lease, some = (of.leased, of.attempts), BATCH
+    texts = {word: [word] * some for word in ("1", "failed", "{}", "permanent_error", "f", "stopped")}
+    return [
         Case("claim", [of.waiting, of.worker, KINDS, 3600.0, 3.0, False]),
         Case("claim_due", ["default", of.worker, KINDS, 3600.0, 3.0, some, 0.0]),
-        Case("heartbeat", [of.worker, True, False, False]),
-        Case("finish_if_leased", [*lease, ["1"] * some]),
-        Case("retry_if_leased", [*lease, [1.0] * some, ["failed"] * some, ["{}"] * some, [True] * some, 3]),
-        Case(
-            "bury_if_leased",
-            [*lease, ["permanent_error"] * some, ["{}"] * some, ["f"] * some, ["failed"] * some],
-        ),
-        Case("release_if_leased", [*lease, ["stopped"] * some, 100, 3]),
+        Case("finish_if_leased", [*lease, texts["1"]]),
+        Case("retry_if_leased", [*lease, [1.0] * some, texts["failed"], texts["{}"], [True] * some, 3]),
+        Case("bury_if_leased", [*lease, texts["permanent_error"], texts["{}"], texts["f"], texts["failed"]]),
+        Case("release_if_leased", [*lease, texts["stopped"], 100, 3]),
         Case("ended_by_attempt", lease),
-        Case("progress_if_leased", [job, attempt, "{}"]),
-        Case(
-            "intend_if_leased",
-            [*lease, ["file"] * some, ["repeatable"] * some, [b"\0"] * some, [False] * some],
-        ),
+        Case("progress_if_leased", [of.leased[0], of.attempts[0], "{}"]),
+    ]
+
+
+def of_effects(of: Sample) -> list[Case]:
+    job, attempt, lease, some = of.leased[0], of.attempts[0], (of.leased, of.attempts), BATCH
+    wish = [["file"] * some, ["repeatable"] * some, [b"\0"] * some, [False] * some]
+    return [
+        Case("intend_if_leased", [*lease, *wish]),
         Case("record_if_leased", [*lease, ["mail"] * some, ["1"] * some]),
         Case("clear_if_leased", [job, attempt, "mail"]),
         Case("take_over_if_leased", [job, attempt, "mail", attempt - 1, 15.0, LOCK_CLASS]),
         Case("effect", [job, "mail"]),
+    ]
+
+
+def of_the_fleet(of: Sample) -> list[Case]:
+    two, some = ["default", "slow"], BATCH
+    return [
+        Case("heartbeat", [of.worker, True, False, False]),
         Case("observed_workers", []),
-        Case("rescue", [[of.worker], [now], [False], uuid4(), 3, 1.0, 300.0, LOCK_CLASS]),
+        Case("rescue", [[of.worker], [of.heard_at], [False], uuid4(), 3, 1.0, 300.0, LOCK_CLASS]),
         Case("rescue_overdue", [1.0, 300.0, 3]),
-        Case("relay_scan", [["default", "slow"], [some, some], marks, [None, None]], of_the_leader=True),
+        Case("relay_scan", [two, [some, some], [OLDEST] * 20, [None, None]], of_the_leader=True),
         Case("waiting_queues", [], of_the_leader=True),
         Case("promote_due", [some]),
         Case("expire", [some]),
         Case("solo_waiting", [of.worker, some]),
-        Case("cancel_if_open", [of.waiting[0], None, "ann"]),
-        Case("standing", [of.ended]),
-        Case("hydrate", [of.ended, True]),
+    ]
+
+
+def of_operators(of: Sample) -> list[Case]:
+    return [
         Case("replay_if_dead", ["again", of.dead, "fixed", "ann"]),
         Case("discard_if_dead", [of.dead, "no use", "ann"]),
-        Case("retry_if_in_budget", [of.dead[0], None, "ann", 3]),
         Case("dead_impact", [of.dead]),
-        Case("page_jobs", page, pruned=False),
-        Case("page_done", page, pruned=False),
-        Case("page_cancelled", page, pruned=False),
-        Case("page_dead", page, pruned=False),
-        Case("page_outbox", [*page, "queued"], pruned=False),
-        Case("page_leases", [*page, "running"], pruned=False),
-        Case(
-            "page_dead_letters",
-            [now + timedelta(days=1), NEWEST, now - timedelta(days=90), None, None, None, None, some, 20_000],
-            pruned=False,
-        ),
     ]
+
+
+def pages() -> list[Case]:
+    now, page = datetime.now(UTC), (NEWEST, OLDEST, None, None, BATCH, 20_000)
+    died = (now + timedelta(days=1), NEWEST, now - timedelta(days=90), None, None, None, None, BATCH, 20_000)
+    whole = [(name, page) for name in ("page_jobs", "page_done", "page_cancelled", "page_dead")]
+    by_state = [("page_outbox", (*page, "queued")), ("page_leases", (*page, "running")), ("page_dead_letters", died)]
+    return [Case(name, args, pruned=False) for name, args in (*whole, *by_state)]
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +199,8 @@ SELECT
   ARRAY(SELECT attempt FROM leases ORDER BY job_id LIMIT $1) AS attempts,
   ARRAY(SELECT job_id FROM dead_letters ORDER BY job_id DESC LIMIT $1) AS dead,
   ARRAY(SELECT job_id FROM outcomes ORDER BY job_id DESC LIMIT $1) AS ended,
-  (SELECT worker_id FROM leases LIMIT 1) AS worker
+  (SELECT worker_id FROM leases LIMIT 1) AS worker,
+  (SELECT heartbeat_at FROM workers WHERE id = (SELECT worker_id FROM leases LIMIT 1)) AS heard_at
 """
 
 
@@ -198,6 +215,7 @@ async def test_no_statement_of_a_job_reads_more_than_a_batch_however_much_there_
         dead=sorted(row["dead"]),
         ended=sorted(row["ended"]),
         worker=row["worker"],
+        heard_at=row["heard_at"],
     )
     await session.execute(f"SET plan_cache_mode = {plan}")
     wrong = {case.name: found for case in cases(sample) if (found := await excesses(session, case))}
