@@ -10,7 +10,8 @@ from tests.processes import Process
 
 ALL_DEAD_SECONDS = 30.0
 REPLAY_ID = "chaos"
-REPLAY_KILLED_AFTER_SECONDS = (0.8, 3.0)
+BEGUN_SECONDS = 30.0
+REPLAY_KILLED_WITHIN_SECONDS = 2.2
 
 DEAD = "SELECT job_id::text FROM dead_letters"
 
@@ -21,8 +22,12 @@ async def kill_replay(scene: Scene, draw: float) -> str | None:
     if not scene.to_replay:
         await _until_all_dead(scene)
     process = _replay(scene)
-    least, most = REPLAY_KILLED_AFTER_SECONDS
-    await asyncio.sleep(least + draw * (most - least))
+
+    async def begun() -> bool:
+        return "replay id" in process.stderr or not process.alive()
+
+    await until(begun, BEGUN_SECONDS)
+    await asyncio.sleep(draw * REPLAY_KILLED_WITHIN_SECONDS)
     if not process.alive():
         return None
     process.kill()
