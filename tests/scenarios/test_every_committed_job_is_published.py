@@ -58,6 +58,8 @@ async def test_jobs_that_commit_in_another_order_than_their_ids_are_published_by
             committed.append((await second.submit(PROMPT)).job.id)
             await scene.passes(1, seconds=0.025)
             assert await scene.added() == len(committed)
+            await scene.session.execute("DELETE FROM outbox")  # as claims do it, and the marks move on
+            await scene.passes(2, seconds=0.05)
             if number % 3 == 0:
                 await submit_gate.end_session_at_gate(db)
                 with pytest.raises(DatabaseAway):
