@@ -85,7 +85,22 @@ def test_a_second_copy_of_an_entry_costs_nothing_whenever_it_comes(premises: Pre
     assert premises.charged([running]) == {"attempts": 1, "retries": 0, "crashes": 0}
 
 
-def test_copies_of_a_job_that_backs_off_neither_hasten_nor_repeat_it(premises: Premises) -> None:
+def test_copies_of_a_job_whose_time_has_not_come_start_nothing(premises: Premises) -> None:
+    """A copy left over in the broker started a job inside its back-off, or before its time."""
+    premises.work()
+    [job] = premises.submit(1, delay_seconds=3_600)
+    for attempt in range(3):
+        publish_copy(premises, job, attempt=attempt)
+
+    premises.until_empty()
+    assert (premises.client.job(job)["state"], premises.client.job(job)["attempt"]) == ("scheduled", 0)
+    premises.client.cancel(job)
+    publish_copy(premises, job)
+    premises.until_empty()
+    assert premises.journal.count("start") == 0
+
+
+def test_copies_of_a_job_that_fails_and_backs_off_add_no_start(premises: Premises) -> None:
     """The first of two events of one job failed; the outcome depended on which of them a worker saw first."""
     premises.work()
     [job] = premises.submit(1, kind="test.flaky", plan={"fail_times": 2})
