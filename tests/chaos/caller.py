@@ -52,7 +52,7 @@ class Caller:
         body = {
             "kind": KIND,
             "input": {"part": submit.part, "seconds": submit.seconds, **self._work},
-            "metadata": {"key": submit.key, "part": submit.part},
+            "metadata": {"key": submit.key, "part": submit.part, "delay_seconds": submit.delay_seconds},
             **delay,
         }
         headers = {"Idempotency-Key": submit.key}

@@ -11,8 +11,8 @@
 | illegal path    | a job was seen to move against the state table, or a counter to fall                           |
 | foreign result  | a job is done with a result that another attempt returned than the one that holds its row      |
 | overlap         | two attempts of one job held leases at one moment, or one attempt number was used twice        |
-| clock order     | a job was created after an attempt started, or one ended before it started                     |
-| early           | an attempt started before the job was due                                                      |
+| clock order     | created before it was asked for, an attempt started before that or ended before it started     |
+| early           | an attempt started before the job was due, by the record or by what its client asked for       |
 | over budget     | more retries or crashes than there are, or dead before they were used up                       |
 | miscounted      | the counters of a job are not those of its ended attempts                                      |
 | reborn          | an attempt started after the one that was cancelled                                            |
@@ -206,10 +206,11 @@ def overlap(history: History) -> Iterator[Finding]:
 
 
 def early(history: History) -> Iterator[Finding]:
-    due: dict[tuple[str, int], float] = {}
+    asked = _first_asked(history)
+    due = {(job.job_id, 1): asked.get(job.key, 0.0) + job.delay_seconds for job in history.jobs}
     for one in history.sightings:
         if one.state in {State.SCHEDULED, State.RETRYING} and one.due_at is not None:
-            due[one.job_id, one.attempt + 1] = one.due_at
+            due[one.job_id, one.attempt + 1] = max(one.due_at, due.get((one.job_id, one.attempt + 1), 0.0))
     for line in history.handler:
         due_at = due.get((line.job_id, line.attempt))
         if line.event == "start" and due_at is not None and line.at < due_at:
@@ -217,13 +218,23 @@ def early(history: History) -> Iterator[Finding]:
 
 
 def clock_order(history: History) -> Iterator[Finding]:
-    created = {job.job_id: job.created_at for job in history.jobs}
+    asked = _first_asked(history)
+    begun = {job.job_id: [asked.get(job.key), job.created_at] for job in history.jobs}
     spans = [(one.job_id, one.started_at, one.ended_at) for one in history.attempts]
     spans += [(home.job_id, home.attempt_started_at, home.ended_at) for home in history.homes]
     for job_id, started, ended in spans:
-        known = [at for at in (created.get(job_id), started, ended) if at is not None]
+        known = [at for at in (*begun.get(job_id, []), started, ended) if at is not None]
         if known != sorted(known):
-            yield Finding("clock order", job_id, f"created, started, ended: {known}")
+            yield Finding("clock order", job_id, f"asked for, created, started, ended: {known}")
+
+
+def _first_asked(history: History) -> dict[str, float]:
+    """When a client first asked for the job of each key, by the client's clock."""
+    asked: dict[str, float] = {}
+    for call in history.calls:
+        if call.verb is Verb.SUBMIT and call.phase is Phase.BEFORE:
+            asked.setdefault(call.key, call.at)
+    return asked
 
 
 def over_budget(history: History) -> Iterator[Finding]:

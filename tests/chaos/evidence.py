@@ -71,7 +71,14 @@ def handler_lines(log: Path) -> Sequence[HandlerLine]:
 
 def _job(row: asyncpg.Record) -> JobRow:
     metadata = json.loads(row["metadata"])
-    return JobRow(row["job_id"], metadata["key"], Part(metadata["part"]), row["max_retries"], row["created_at"])
+    return JobRow(
+        job_id=row["job_id"],
+        key=metadata["key"],
+        part=Part(metadata["part"]),
+        max_retries=row["max_retries"],
+        created_at=row["created_at"],
+        delay_seconds=metadata.get("delay_seconds", 0.0),
+    )
 
 
 def _home(row: asyncpg.Record) -> HomeRow:

@@ -97,13 +97,14 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """`key` is what the client called it, `part` what it was to do."""
+    """`key` is what the client called it, `part` what it was to do, `delay_seconds` how long it was to wait first."""
 
     job_id: str
     key: str
     part: Part
     max_retries: int = 2
     created_at: float = 0.0
+    delay_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

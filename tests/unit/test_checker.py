@@ -77,7 +77,7 @@ def sound() -> History:
             sighting(PERMANENT, 1.5, State.QUEUED, 0),
             sighting(PERMANENT, 3.1, State.DEAD, 1),
         ],
-        jobs=[JobRow(name, name, part) for name, part in PARTS.items()],
+        jobs=[JobRow(name, name, part, created_at=1.25) for name, part in PARTS.items()],
         homes=[
             home(OK, State.DONE),
             home(FLAKY, State.DONE, attempt=2, retries=1, attempt_started_at=2.6),
@@ -191,6 +191,14 @@ def local_clock_for_what_was_created(run: History) -> History:
     return replace(run, jobs=[replace(job, created_at=2.05) for job in run.jobs])
 
 
+def slow_clock_of_the_api_for_what_was_created(run: History) -> History:
+    return replace(run, jobs=[replace(job, created_at=0.9) for job in run.jobs])
+
+
+def slow_clock_of_the_api_for_a_delay(run: History) -> History:
+    return replace(run, jobs=[replace(job, delay_seconds=1.1) for job in run.jobs])
+
+
 def dead_at_the_first_crash(run: History) -> History:
     return homes_with(run, EFFECT, state=State.DEAD, reason="crashes_exhausted")
 
@@ -259,6 +267,8 @@ PLANTED: dict[Callable[[History], History], str] = {
     local_clock_for_what_is_due: "early",
     local_clock_for_what_ended: "clock order",
     local_clock_for_what_was_created: "clock order",
+    slow_clock_of_the_api_for_what_was_created: "clock order",
+    slow_clock_of_the_api_for_a_delay: "early",
     dead_at_the_first_crash: "over budget",
     dead_before_the_last_retry: "over budget",
     one_retry_too_many: "over budget",
