@@ -305,3 +305,42 @@ async def test_a_transaction_records_over_nothing_but_what_is_cleared(desk: Desk
     assert await desk.on_record("book") == before
     await desk.world.execute("UPDATE effects SET state = 'cleared', result = NULL")
     assert await desk.world.db.fetchval("transact_record", *args) == 1
+
+
+async def test_an_intent_that_was_taken_back_counts_as_a_call_beside_the_next_one(desk: Desk) -> None:
+    await desk.begin()
+    job = desk.job
+    for _ in range(2):
+        await desk.effects.intent(job.id, job.attempt, "mail", Policy.REPEATABLE, b"digest")
+        assert await desk.effects.clear(job.id, job.attempt, "mail")
+    assert (await desk.on_record("mail"))["calls"] == 2
+
+
+async def test_an_intent_without_a_result_is_not_called_again_with_other_arguments(desk: Desk) -> None:
+    ctx = await desk.begin()
+    with pytest.raises(TimeoutError):
+        await ctx.effect("mail", desk.fail, "hi")
+    with pytest.raises(EffectMismatch):
+        await (await desk.again()).effect("mail", desk.send, "ho")
+    assert desk.calls == ["hi"]
+
+
+async def test_code_that_became_careful_does_not_call_what_careless_code_may_have_called(desk: Desk) -> None:
+    ctx = await desk.begin()
+    with pytest.raises(TimeoutError):
+        await ctx.effect("pay", desk.fail, "7", policy="repeatable")
+    with pytest.raises(EffectUnknown):
+        await (await desk.again()).effect("pay", desk.send, "7", policy="at_most_once")
+    assert desk.calls == ["7"]
+
+
+async def test_another_effect_of_the_job_is_no_answer_to_a_wish(desk: Desk) -> None:
+    await desk.begin()
+    job = desk.job
+    for key in ("first", "second", "third"):
+        answer = await desk.effects.intent(job.id, job.attempt, key, Policy.AT_MOST_ONCE, b"digest")
+        assert answer.grant is Grant.GRANTED
+        assert await desk.effects.record(job.id, job.attempt, key, f'"{key}"')
+    answer = await desk.effects.intent(job.id, job.attempt, "second", Policy.AT_MOST_ONCE, b"digest")
+    assert answer.row is not None
+    assert (answer.row.key, answer.row.result) == ("second", '"second"')
