@@ -28,6 +28,7 @@ T = TypeVar("T")
 
 HANDLERS = ["tests.handlers.steps"]
 STREAM = keys.stream("default")
+START_SECONDS = 240.0  # of a process, while many others start
 HEARD_SECONDS = 2.0  # processes that a test killed are not counted for longer
 
 
@@ -90,7 +91,7 @@ class Premises:
 
     def until_led(self) -> Live:
         """The relay that leads."""
-        led = wait_until(lambda: [one for one in self.heard("relay") if one.leader], 60, what="a leader")
+        led = wait_until(lambda: [one for one in self.heard("relay") if one.leader], START_SECONDS, what="a leader")
         return led[0]
 
     def readiness(self) -> str:
@@ -222,7 +223,7 @@ class Premises:
             pids = {row["pid"] for row in rows}
             return all(pids & {one.pid, *children(one.pid)} for one in started)
 
-        wait_until(all_heard, 90, what=f"{len(started)} more of the role {role}")
+        wait_until(all_heard, START_SECONDS, what=f"{len(started)} more of the role {role}")
         return started
 
     def _stop(self, workers: list[Process]) -> None:

@@ -12,6 +12,8 @@ from tests.fundamentals.scale import scaled
 from tests.processes import wait_until
 from tests.scenarios.premises import STREAM, Premises
 
+pytestmark = pytest.mark.timeout(600)  # processes start, several a test
+
 AWAY_SECONDS = scaled(2, 30)
 MANY = scaled(500, 1_500)
 ROUND = scaled(500, 10_000)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from tests.processes import wait_until
 from tests.scenarios.premises import HANDLERS, Premises
+
+pytestmark = pytest.mark.timeout(600)  # processes start, several a test
 
 OLD = ["tests.handlers.arithmetic"]
 KIND = "test.steps"

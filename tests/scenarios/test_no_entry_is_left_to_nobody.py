@@ -19,6 +19,8 @@ from workers.orders import Orders
 from workers.registry import load
 from workers.worker import EXIT_DRAINED, Worker
 
+pytestmark = pytest.mark.timeout(600)  # processes start, several a test
+
 READS_CUT = scaled(10, 50)
 LIVE = scaled(60, 300)
 ORPHANS = 5

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from app.failpoints import Action, Point
 from app.transport import keys
 from tests.fundamentals.scale import scaled
 from tests.processes import Process, wait_until
 from tests.scenarios.premises import STREAM, Premises
+
+pytestmark = pytest.mark.timeout(600)  # processes start, several a test
 
 JOBS = scaled(300, 1_000)
 

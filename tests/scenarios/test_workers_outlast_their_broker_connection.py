@@ -22,6 +22,8 @@ from tests.fundamentals.scale import scaled
 from tests.processes import wait_until
 from tests.scenarios.premises import STREAM, Premises
 
+pytestmark = pytest.mark.timeout(600)  # processes start, several a test
+
 AWAY_SECONDS = scaled(3, 20)
 IDLE_SECONDS = scaled(3, 90)
 QUEUES = ("default", "second", "third")
