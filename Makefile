@@ -12,7 +12,7 @@ UV := $(shell uv --version >/dev/null 2>&1 && command -v uv || echo .venv-tools/
 
 .PHONY: help
 help: ## This list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 .venv-tools/bin/uv:
 	$(PYTHON) -m venv .venv-tools
@@ -40,6 +40,10 @@ test: setup ## All tests, on real embedded servers, two at a time
 .PHONY: chaos
 chaos: setup ## Runs under faults with a checker; SEED=n does the same again
 	$(BIN)/python -m tests.chaos
+
+.PHONY: chaos-long
+chaos-long: setup ## The same at full size: hundreds of kills, minutes of outages, long throughput windows
+	LONG=1 $(BIN)/python -m tests.chaos
 
 .PHONY: fmt
 fmt: setup ## Formats and fixes what can be fixed by a machine

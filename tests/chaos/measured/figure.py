@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tests.chaos.measured.scene import Scene
 from tests.chaos.records import Finding
 
-LONG = os.environ.get("LONG") == "1"
+LONG = bool(os.environ.get("LONG"))
 
 
 @dataclass(frozen=True, slots=True)

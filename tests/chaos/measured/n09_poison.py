@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import random
+import signal
 from collections.abc import Sequence
 
 from tests.chaos.measured.figure import LONG, Figure, Measured, Sheet, quantile
 from tests.chaos.measured.handlers import DIE, NOTHING, PLAIN
 from tests.chaos.measured.load import offered
-from tests.chaos.measured.scene import Scene
+from tests.chaos.measured.scene import WORKERS, Scene
 from tests.chaos.records import Finding
 
 POISONS = 20 if LONG else 2
+MORE_WORKERS = 2  # so that a job which takes two with it does not take the last
 APART_SECONDS = 3.0
 CALM_SECONDS = 10.0 if LONG else 4.0
 NEIGHBOURS_A_SECOND = 50.0
@@ -32,6 +34,8 @@ SELECT job_id::text AS id, reason, attempt, crashes FROM dead_letters WHERE job_
 async def measure(scene: Scene, dice: random.Random) -> Sheet:
     """Pickup of neighbours, from their submit to their first start: without poison, then beside it."""
     calm_from = len(scene.accepted)
+    more = [scene.start_worker() for _ in range(MORE_WORKERS)]
+    await scene.settle(WORKERS + MORE_WORKERS)
     async with offered(scene, NOTHING, PLAIN, a_second=NEIGHBOURS_A_SECOND):
         await asyncio.sleep(CALM_SECONDS)
     hurt_from = len(scene.accepted)
@@ -40,8 +44,10 @@ async def measure(scene: Scene, dice: random.Random) -> Sheet:
         for _ in range(POISONS):
             poisons += await scene.submit(DIE, [PLAIN])
             await asyncio.sleep(APART_SECONDS)
-        await scene.settle()
+        await scene.settle(WORKERS + MORE_WORKERS)
     await scene.settle()
+    for worker in more:
+        worker.send(signal.SIGTERM)
     calm = await _pickup(scene, scene.accepted[calm_from:hurt_from])
     hurt = await _pickup(scene, [one for one in scene.accepted[hurt_from:] if one not in poisons])
     limit = max(LEAST_SECONDS, TIMES * quantile(calm, 0.99))

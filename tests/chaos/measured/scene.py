@@ -16,7 +16,7 @@ from app.settings import Settings
 from tests.chaos.measured import handlers
 from tests.chaos.world import TEMPLATE, until
 from tests.conftest import in_database
-from tests.processes import Stack, is_running
+from tests.processes import Process, Stack, is_running
 from workers.dev.embedded import free_port
 from workers.dev.postgres import Postgres
 from workers.dev.redis import Redis
@@ -59,7 +59,7 @@ class Scene:
         await admin.close()
         self._pool = await asyncpg.create_pool(self.database_url, min_size=0, max_size=4)
         for _ in range(WORKERS):
-            self.stack.worker([MODULE])
+            self.start_worker()
         self.stack.relay()
         port = free_port()
         self.api = self.stack.start("api", "--port", str(port))
@@ -116,11 +116,14 @@ class Scene:
         """Jobs that have not ended of those accepted, from the `first` on."""
         return [row["id"] for row in await self.fetch(WITHOUT_OUTCOME, self.accepted[first:])]
 
-    async def settle(self) -> None:
-        """Waits until everything has ended and as many workers as at the beginning are there."""
+    def start_worker(self) -> Process:
+        return self.stack.worker([MODULE])
+
+    async def settle(self, workers: int = WORKERS) -> None:
+        """Waits until everything has ended and so many workers, as at the beginning, are there."""
 
         async def quiet() -> bool:
-            return not await self.fetchval(OPEN) and len(await self.workers()) >= WORKERS
+            return not await self.fetchval(OPEN) and len(await self.workers()) >= workers
 
         await until(quiet, END_SECONDS)
 
