@@ -131,7 +131,7 @@ class Stack:
         port = free_port()
         self.api_url = f"http://127.0.0.1:{port}"
         process = self.start("api", "--port", str(port), env=env)
-        wait_until(lambda: self._answers(process), 30, what="the API")
+        wait_until(lambda: self._answers(process), 120, what="the API")
         return process
 
     def relay(self, *, env: Mapping[str, str] | None = None) -> Process:

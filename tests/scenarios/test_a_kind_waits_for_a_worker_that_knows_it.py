@@ -65,7 +65,7 @@ def test_a_worker_that_cannot_load_its_handlers_takes_nothing(premises: Premises
     broken = premises.stack.worker(["tests.handlers.no_such_module"])
     ids = premises.submit(3)
 
-    assert broken.wait(60) != 0
+    assert broken.wait(240) != 0
     wait_until(lambda: premises.client.job(ids[0])["state"] == "queued", what="a job that waits")
     premises.work()
     premises.until_done(ids)
