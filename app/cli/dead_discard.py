@@ -5,9 +5,9 @@ from __future__ import annotations
 import typer
 
 from app.cli.answers import AnswerSheet
-from app.cli.exits import ExitCode, say
+from app.cli.exits import ExitCode
 from app.cli.formats import Format
-from app.cli.options import Actor, Kind, Output, Queue, Since, Until, Yes, actor, consent, refuse_unasked
+from app.cli.options import Actor, Kind, Output, Queue, Since, Until, Yes, actor, refuse_unasked
 from app.cli.selecting import (
     DryRun,
     Everything,
@@ -16,11 +16,11 @@ from app.cli.selecting import (
     Ids,
     Most,
     ReasonCode,
+    Terms,
     Why,
     required,
     selected,
-    show_survey,
-    talk,
+    stopped,
 )
 from app.cli.session import on_database
 from app.domain.filters import DeadFilter
@@ -28,7 +28,7 @@ from app.domain.reasons import checked_reason
 from app.settings import Settings
 from app.store.database import Database
 from app.usecases import discard as usecase
-from app.usecases.selection import batches, pinned, survey
+from app.usecases.selection import batches, pinned
 
 
 def discard(
@@ -54,19 +54,14 @@ def discard(
     why = None if dry_run else checked_reason(required(reason))
     if not dry_run:
         refuse_unasked(yes)
+    terms = Terms(expect, dry_run, yes, output)
 
     async def work(db: Database, _: Settings) -> ExitCode:
         selection = await pinned(db, asked)
-        found = await survey(db, selection)
-        if expect is not None and found.jobs != expect:
-            say(f"outlast: {found.jobs} job(s) match, not {expect}; nothing was changed")
-            return ExitCode.CONFLICT
-        if why is None:
-            await show_survey(db, output, selection, found)
-            return ExitCode.OK
-        if not yes:
-            talk(found)
-            consent(yes, f"discard {found.jobs} dead letter(s) for good")
+        code = await stopped(db, selection, terms, "discard {} dead letter(s) for good")
+        if code is not None:
+            return code
+        assert why is not None
         sheet = AnswerSheet(output)
         async for batch in batches(db, selection):
             sheet.add(await usecase.discard(db, batch, reason=why, actor=actor(who)))

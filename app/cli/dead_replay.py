@@ -12,7 +12,7 @@ import typer
 from app.cli.answers import AnswerSheet
 from app.cli.exits import ExitCode, say
 from app.cli.formats import Format
-from app.cli.options import Actor, Kind, Output, Queue, Since, Until, Yes, actor, consent, refuse_unasked
+from app.cli.options import Actor, Kind, Output, Queue, Since, Until, Yes, actor, refuse_unasked
 from app.cli.pace import Pace
 from app.cli.selecting import (
     DryRun,
@@ -22,11 +22,11 @@ from app.cli.selecting import (
     Ids,
     Most,
     ReasonCode,
+    Terms,
     Why,
     required,
     selected,
-    show_survey,
-    talk,
+    stopped,
 )
 from app.cli.session import on_database
 from app.domain.filters import DeadFilter
@@ -34,7 +34,7 @@ from app.domain.reasons import checked_reason
 from app.settings import Settings
 from app.store.database import Database
 from app.usecases import replay as usecase
-from app.usecases.selection import Selection, batches, pinned, survey
+from app.usecases.selection import Selection, batches, pinned
 
 _is_replay_id = re.compile(r"[A-Za-z0-9._:-]{1,200}").fullmatch
 _rate = re.compile(r"([0-9]+(?:\.[0-9]+)?)(?:/s)?").fullmatch
@@ -49,10 +49,7 @@ class Order:
     reason: str | None
     actor: str
     rate: float | None
-    expect: int | None
-    dry_run: bool
-    yes: bool
-    output: Format
+    terms: Terms
 
 
 def rate_of(text: str) -> float:
@@ -106,10 +103,7 @@ def replay(
         reason=None if dry_run else checked_reason(required(reason)),
         actor=actor(who),
         rate=rate,
-        expect=expect,
-        dry_run=dry_run,
-        yes=yes,
-        output=output,
+        terms=Terms(expect, dry_run, yes, output),
     )
     if not dry_run:
         refuse_unasked(yes)
@@ -118,24 +112,16 @@ def replay(
 
 async def _carry_out(db: Database, _: Settings, order: Order) -> ExitCode:
     selection = await pinned(db, order.selection, order.replay_id)
-    if order.dry_run or order.expect is not None or not order.yes:
-        found = await survey(db, selection, order.replay_id)
-        if order.expect is not None and found.jobs != order.expect:
-            say(f"outlast: {found.jobs} job(s) match, not {order.expect}; nothing was changed")
-            return ExitCode.CONFLICT
-        if order.dry_run:
-            await show_survey(db, order.output, selection, found)
-            return ExitCode.OK
-        if not order.yes:
-            talk(found)
-            consent(order.yes, f"replay {found.jobs} dead letter(s)")
+    code = await stopped(db, selection, order.terms, "replay {} dead letter(s)", order.replay_id)
+    if code is not None:
+        return code
     say(f"replay id {order.replay_id}: if this is cut off, run it again with --replay-id {order.replay_id}")
     return await _replay(db, selection, order)
 
 
 async def _replay(db: Database, selection: Selection, order: Order) -> ExitCode:
     assert order.reason is not None
-    sheet = AnswerSheet(order.output, {"replay_id": order.replay_id})
+    sheet = AnswerSheet(order.terms.output, {"replay_id": order.replay_id})
     pace = Pace(order.rate)
     async for batch in batches(db, selection, size=pace.batch_max):
         await pace.before(len(batch))

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import typer
 
-from app.cli.exits import say
+from app.cli.exits import ExitCode, say
 from app.cli.formats import Format, Row, aligned, show_rows
-from app.cli.options import read_ids
+from app.cli.options import consent, read_ids
 from app.domain.filters import DeadFilter
 from app.domain.states import Reason
 from app.domain.views import dump
 from app.store.database import Database
-from app.usecases.selection import Selection, Survey, batches
+from app.usecases.selection import Selection, Survey, batches, survey
 
 _is_fingerprint = re.compile(r"[0-9a-f]{1,64}").fullmatch
 
@@ -51,6 +51,35 @@ def selected(words: Sequence[str] | None, filters: DeadFilter, *, everything: bo
     if not filtered and not everything:
         raise typer.BadParameter("say which: ids, a filter, or --all")
     return Selection(filters=filters, limit=most)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """On what terms a command on many goes on: only with `expect` jobs, not in a dry run, with consent unless `yes`."""
+
+    expect: int | None
+    dry_run: bool
+    yes: bool
+    output: Format
+
+
+async def stopped(
+    db: Database, selection: Selection, terms: Terms, what: str, replay_id: str | None = None
+) -> ExitCode | None:
+    """Why nothing is to be done, after showing what would be; None to go on. `what` is done to so many dead letters."""
+    if terms.yes and terms.expect is None and not terms.dry_run:
+        return None
+    found = await survey(db, selection, replay_id)
+    if terms.expect is not None and found.jobs != terms.expect:
+        say(f"outlast: {found.jobs} job(s) match, not {terms.expect}; nothing was changed")
+        return ExitCode.CONFLICT
+    if terms.dry_run:
+        await show_survey(db, terms.output, selection, found)
+        return ExitCode.OK
+    if not terms.yes:
+        talk(found)
+        consent(terms.yes, what.format(found.jobs))
+    return None
 
 
 def required(reason: str | None) -> str:
