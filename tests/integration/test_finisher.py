@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import cast
 from uuid import UUID
@@ -14,6 +15,7 @@ from app.domain.outcomes import Bury, Done, Failure, Gone, Outcome, Release, Ret
 from app.domain.states import Reason
 from app.settings import Settings
 from app.store.audit import conservation
+from app.store.database import Connection
 from app.transport.base import Publisher, Subscriber
 from app.transport.connect import publisher, subscriber
 from tests.integration.world import World
@@ -57,6 +59,17 @@ class Desk:
             self.runs.add(run)
         return runs
 
+    @asynccontextmanager
+    async def held_up(self, run: Run) -> AsyncIterator[Connection]:
+        """Its ending waits, ready to be written, for a lock of this session; it is written when this ends."""
+        async with self.world.db.transaction() as blocker:
+            await blocker.fetch("SELECT FROM leases FOR UPDATE")
+            self.finisher.put(run, Done("1"))
+            writing = asyncio.create_task(self.finisher.run_once())
+            await self.world.until_waiting_for_locks(1)
+            yield blocker
+        await writing
+
     async def entries(self) -> int:
         return len(await self.out.inspect(QUEUE, 100))
 
@@ -72,16 +85,10 @@ async def desk(world: World, settings: Settings) -> AsyncIterator[Desk]:
 
 async def test_an_entry_is_acknowledged_only_after_the_commit(desk: Desk) -> None:
     [run] = await desk.deliver()
-    async with desk.world.db.transaction() as blocker:
-        await blocker.fetch("SELECT FROM leases FOR UPDATE")
-        desk.finisher.put(run, Done("1"))
-        writing = asyncio.create_task(desk.finisher.run_once())
-        await desk.world.until_waiting_for_locks(1)
-
+    async with desk.held_up(run):
         assert await desk.finisher.acknowledge_once() == 0
         assert await desk.entries() == 1
 
-    await writing
     assert await desk.finisher.acknowledge_once() == 1
     assert await desk.entries() == 0
 
@@ -117,13 +124,8 @@ async def test_a_fenced_ending_is_counted_dropped_and_acknowledged(desk: Desk) -
 async def test_a_lost_connection_is_no_failure_of_the_job(desk: Desk) -> None:
     """The statement's session is cut while it waits; what it was to write is written all the same."""
     [run] = await desk.deliver()
-    async with desk.world.db.transaction() as blocker:
-        await blocker.fetch("SELECT FROM leases FOR UPDATE")
-        desk.finisher.put(run, Done("1"))
-        writing = asyncio.create_task(desk.finisher.run_once())
-        await desk.world.until_waiting_for_locks(1)
+    async with desk.held_up(run) as blocker:
         await blocker.execute(CUT_WHO_WAITS)
-    await writing
 
     assert (desk.finisher.written, desk.finisher.fenced) == (1, 0)
     assert await desk.world.row("outcomes", run.job.id) is not None
@@ -152,11 +154,7 @@ async def test_a_server_in_trouble_of_its_own_loses_no_ending(desk: Desk, condit
 
 async def test_an_ending_sent_twice_because_its_reply_was_lost_counts_as_written(desk: Desk) -> None:
     [run] = await desk.deliver()
-    async with desk.world.db.transaction() as blocker:
-        await blocker.fetch("SELECT FROM leases FOR UPDATE")
-        desk.finisher.put(run, Done("1"))
-        writing = asyncio.create_task(desk.finisher.run_once())
-        await desk.world.until_waiting_for_locks(1)
+    async with desk.held_up(run) as blocker:
         await blocker.execute(CUT_WHO_WAITS)
         # What the cut session had committed, had it got so far: the same attempt's own outcome.
         await blocker.execute(
@@ -164,7 +162,6 @@ async def test_an_ending_sent_twice_because_its_reply_was_lost_counts_as_written
             "INSERT INTO outcomes (job_id, kind, queue, state, result, worker_id, attempt, retries, crashes, releases) "
             "SELECT job_id, kind, queue, 'done', '1', worker_id, attempt, retries, crashes, releases FROM gone"
         )
-    await writing
 
     assert (desk.finisher.written, desk.finisher.fenced) == (1, 0)
 
