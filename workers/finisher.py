@@ -20,7 +20,8 @@ from app.telemetry import frames, log
 from app.transport.base import Delivery, Subscriber
 from workers.runs import Run, Runs
 
-AGAIN_SECONDS = 0.2
+AGAIN_SECONDS_MIN = 0.02
+AGAIN_SECONDS_MAX = 0.5
 FLUSH_MAX = 500
 
 OutcomeT = TypeVar("OutcomeT", Done, Retry, Bury, Release)
@@ -125,7 +126,7 @@ class Finisher:
     async def _write(self, ended: Sequence[Ended[OutcomeT]], write: Write[OutcomeT]) -> None:
         if not ended:
             return
-        sent_before = False
+        sent_before, pause = False, AGAIN_SECONDS_MIN
         while True:
             try:
                 moved = await write(ended)
@@ -133,7 +134,8 @@ class Finisher:
             except DatabaseAway as error:
                 log.warning("not_written_yet", attempts=len(ended), error=str(error))
                 sent_before = True
-                await asyncio.sleep(AGAIN_SECONDS)
+                await asyncio.sleep(pause)
+                pause = min(AGAIN_SECONDS_MAX, 2 * pause)
             except Unstorable as error:
                 await self._write_singly(ended, write, error)
                 return

@@ -23,6 +23,7 @@ from workers.guarding.loop_watch import LoopWatch
 RECONNECT_SECONDS = 0.2
 JOIN_SECONDS = 2.0
 POLL_SECONDS = 0.01
+PAUSE_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Heart:
         self._lock_key: int | None = None
         self._answered_sent_at = float("-inf")
         self._pulse = asyncio.Event()
+        self._wanted = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._thread_main, name="heartbeat", daemon=True)
 
@@ -77,7 +79,8 @@ class Heart:
         return self.silent_seconds() < self._settings.suspect_seconds - self._settings.heartbeat_seconds / 2
 
     async def next_answer(self) -> None:
-        """Returns at the next answered heartbeat."""
+        """Returns at the next answered heartbeat, which is sent without waiting for its time."""
+        self._wanted.set()
         await self._pulse.wait()
 
     def _thread_main(self) -> None:
@@ -119,6 +122,7 @@ class Heart:
 
     async def _beat(self, connection: Session) -> None:
         reach(Point.HEARTBEAT_BEFORE, self._me.role)
+        self._wanted.clear()
         sent_at = time.monotonic()
         heard = await beat(
             connection, self._me.id, broker_ok=self.broker_ok, draining=self.draining, leader=self.leader
@@ -130,8 +134,10 @@ class Heart:
 
     async def _pause(self) -> None:
         end = time.monotonic() + self._settings.heartbeat_seconds
-        while time.monotonic() < end and not self._stopping.is_set():  # noqa: ASYNC110  # another thread sets it
-            await asyncio.sleep(min(0.05, self._settings.heartbeat_seconds))
+        while time.monotonic() < end and not self._stopping.is_set():
+            await asyncio.sleep(min(PAUSE_SECONDS, self._settings.heartbeat_seconds))
+            if self._wanted.is_set():
+                return
 
     def _deliver(self, answer: Answer) -> None:
         self._on_answer(answer)

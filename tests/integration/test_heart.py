@@ -84,3 +84,18 @@ async def test_a_heart_outlives_what_nobody_thought_of(ward: Ward) -> None:
     await ward.session.execute("DROP TRIGGER refuse ON workers")
 
     await ward.beats(2)
+
+
+async def test_an_answer_that_is_asked_for_does_not_wait_for_the_next_beat(settings: Settings) -> None:
+    """A claim that failed waits for one: a cut session must not cost a worker a whole heartbeat."""
+    rare = {"heartbeat_seconds": 4 * ENOUGH_SECONDS, "suspect_seconds": 5 * ENOUGH_SECONDS}
+    seldom = settings.model_copy(update={**rare, "lease_seconds": 6 * ENOUGH_SECONDS})
+    answers: list[Answer] = []
+    heart = Heart(seldom, Incarnation(uuid4(), "worker", ["default"], [], 1, "pg"), answers.append)
+    heart.start()
+    try:
+        for _ in range(3):
+            await asyncio.wait_for(heart.next_answer(), ENOUGH_SECONDS)
+    finally:
+        await heart.stop()
+    assert len(answers) >= 3
