@@ -19,15 +19,15 @@ def test_a_rolling_deploy_runs_new_kinds_on_new_workers_only(premises: Premises)
     """During a deploy old workers took jobs of the new kind, and marked them done, or used up their attempts."""
     premises.stop_workers()
     old = premises.worker(OLD)
-    premises.worker(HANDLERS)
+    premises.worker(HANDLERS, WORKER_CONCURRENCY="3")
 
-    new_kind = premises.submit(50)
+    new_kind = premises.submit(100)
     old_kind = premises.client.submit_all("test.double", [{"value": number} for number in range(50)])
 
     premises.until_done(new_kind + old_kind)
     premises.performed_once(new_kind)
     charged = premises.charged(new_kind + old_kind)
-    assert charged == {"attempts": 100, "retries": 0, "crashes": 0}
+    assert charged == {"attempts": 150, "retries": 0, "crashes": 0}
     assert '"error"' not in old.stderr
 
 
