@@ -95,7 +95,6 @@ def test_an_idle_worker_says_nothing_and_keeps_its_connections(premises: Premise
     premises.work()
     premises.until_ready()
     before = said(premises)
-    clients = int(_fact(premises, "clients", "connected_clients"))
     connected = int(_fact(premises, "stats", "total_connections_received"))
 
     time.sleep(IDLE_SECONDS)  # idleness is the point
@@ -103,9 +102,9 @@ def test_an_idle_worker_says_nothing_and_keeps_its_connections(premises: Premise
 
     premises.until_done(ids)
     assert said(premises) == before
-    # Ours, to ask, come and go.
-    assert int(_fact(premises, "clients", "connected_clients")) <= clients + 2
-    assert int(_fact(premises, "stats", "total_connections_received")) - connected < 20
+    # Each process opens five at most, when it first needs them; ours, to ask, come and go.
+    made = int(_fact(premises, "stats", "total_connections_received")) - connected
+    assert made <= 5 * (len(premises.workers) + len(premises.relays)) + 2
 
 
 async def test_a_read_may_wait_longer_than_any_other_reply_also_on_a_slow_road(settings: Settings) -> None:
