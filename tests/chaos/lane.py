@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from tests.chaos import report
+from tests.chaos import points, report
 from tests.chaos.measured.runner import RUNS, run_measured
 from tests.chaos.plan import plan
 from tests.chaos.report import Row
@@ -30,6 +30,8 @@ async def rows(names: Sequence[str], seed: int, folder: Path) -> AsyncIterator[R
         if measured:
             async for row in run_measured(measured, seed, postgres, redis, folder / "measured"):
                 yield row
+        if points.NAME in names:
+            yield await points.row(postgres, redis, folder / points.NAME)
         plans = [plan(shape, seed) for shape in SHAPES if shape.name in names]
         plans.sort(key=lambda one: str(one.shape.footing))
         began = time.monotonic()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from tests.chaos import points
 from tests.chaos.measured.runner import RUNS
 from tests.chaos.plan import Shape
 from tests.chaos.runs import SHAPES
@@ -27,7 +28,8 @@ def stages(names: Sequence[str]) -> list[list[Lane]]:
     """One stage after the other, the lanes of each side by side. All runs when no names are given."""
     alone = [run.name for run in RUNS if not names or run.name in names]
     lanes = _lanes([shape for shape in SHAPES if not names or shape.name in names])
-    return [stage for stage in ([Lane(alone)] if alone else [], lanes) if stage]
+    at_points = [Lane([points.NAME])] if not names or points.NAME in names else []
+    return [stage for stage in ([Lane(alone)] if alone else [], at_points, lanes) if stage]
 
 
 def _lanes(shapes: Sequence[Shape]) -> list[Lane]:

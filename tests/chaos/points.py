@@ -1,0 +1,88 @@
+"""N2: at every failpoint processes are killed, stopped and failed, one after the other, with a job on its way there.
+
+    python -m tests.chaos N2
+
+A world on each transport, both at the same time. Afterwards every hit is judged by what is right at its point, and each
+world by the rules of all runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from app.failpoints import Action
+from tests.chaos import closing, report
+from tests.chaos.checker import check
+from tests.chaos.evidence import gather
+from tests.chaos.plan import Shape
+from tests.chaos.points_cases import CASES, Case, Deed
+from tests.chaos.points_ground import ground
+from tests.chaos.points_hit import Hit, hit
+from tests.chaos.points_judge import judge, matrix, together
+from tests.chaos.records import Finding, History
+from tests.chaos.report import Row
+from workers.dev.postgres import Postgres
+from workers.dev.redis import Redis
+
+NAME = "N2"
+TITLE = "killed, stopped, failed at each point"
+
+SHORT: Mapping[str, Mapping[Action, int]] = {
+    "redis": {Action.KILL: 1, Action.RAISE: 1, Action.STOP: 1},
+    "pg": {Action.KILL: 1},
+}
+LONG: Mapping[str, Mapping[Action, int]] = {
+    transport: {Action.KILL: 50, Action.RAISE: 5, Action.STOP: 5} for transport in ("redis", "pg")
+}
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What one world leaves behind."""
+
+    history: History
+    hits: list[Hit]
+    findings: list[Finding]
+
+
+async def row(postgres: Postgres, redis: Redis, folder: Path) -> Row:
+    """Hits every point as often as the size says; logs go to `folder`. Under the row stands the matrix."""
+    began = time.monotonic()
+    sizes = LONG if os.environ.get("LONG") else SHORT
+    worlds = [_in_one_world(transport, size, postgres, redis, folder / transport) for transport, size in sizes.items()]
+    ran = await asyncio.gather(*worlds)
+    history = together([one.history for one in ran])
+    findings = [finding for one in ran for finding in one.findings]
+    shape = Shape(NAME, TITLE, jobs=0, seconds=0, faults={})
+    found = report.of_history(shape, history, findings, time.monotonic() - began)
+    return replace(found, lines=[*matrix([hit for one in ran for hit in one.hits], history), *found.lines])
+
+
+async def _in_one_world(
+    transport: str, size: Mapping[Action, int], postgres: Postgres, redis: Redis, folder: Path
+) -> Ran:
+    hits: list[Hit] = []
+    async with ground(transport, postgres, redis, folder) as here:
+        for case, action, nth in _order_of_hits(transport, size):
+            if (one := await hit(here, case, action, nth)) is not None:
+                hits.append(one)
+        await here.quiet()
+        here.faults.scene.to_replay = frozenset(one.job_id for one in hits if one.case.deed is Deed.REPLAY)
+        history = await gather(here.world, here.caller, here.faults, here.observer)
+        await here.end()
+        findings = [*here.findings, *check(history), *here.observer.findings, *judge(hits, history)]
+        findings += await closing.look(here.world, {})
+        return Ran(history, hits, [*findings, *await closing.end(here.world)])
+
+
+def _order_of_hits(transport: str, size: Mapping[Action, int]) -> Iterator[tuple[Case, Action, int]]:
+    for action, count in size.items():
+        for nth in range(count):
+            for case in CASES:
+                if case.can(action, transport):
+                    yield case, action, nth
