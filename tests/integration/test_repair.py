@@ -10,11 +10,12 @@ import pytest
 
 from app.domain.findings import LEFT_ALONE
 from app.domain.outcomes import Release
-from app.domain.states import State
+from app.domain.states import Policy, State
 from app.settings import Settings
 from app.store import fleet
 from app.store.audit import CHECKS, run_checks
 from app.store.database import connect
+from app.store.effects import Effects
 from app.store.fleet import Suspect
 from app.store.leases import Ended
 from app.store.repairs import MENDING, Repairs
@@ -25,7 +26,7 @@ from app.usecases.replay import replay
 from tests.integration.raw_redis import RawRedis
 from tests.integration.shell import Shell
 from tests.integration.test_audit import EFFECT, OUTCOME
-from tests.integration.world import World
+from tests.integration.world import DIGEST, World
 
 STREAM = keys.stream("default")
 REPAIR = ("audit", "--repair", "--yes", "--reason", "found by hand", "--actor", "ann")
@@ -57,6 +58,7 @@ async def test_a_job_without_a_home_becomes_a_dead_letter_that_can_be_replayed(w
     [job] = await world.run()
     await world.leases.release_if_leased([Ended(job.id, job.attempt, Release("test"))])
     [job] = await world.claim([job.id])
+    await Effects(world.db, world.settings).intent(job.id, job.attempt, "mail", Policy.REPEATABLE, DIGEST)
     await world.execute("DELETE FROM leases")
     await mends(world, outlast, job.id)
     dead = await read.job(world.db, job.id)

@@ -16,8 +16,11 @@ WITH lost AS MATERIALIZED (
     count(*) FILTER (WHERE "end" = 'released') AS releases
   FROM attempts WHERE job_id = $1
 ), ended AS (
-  INSERT INTO attempts (job_id, attempt, tenant, "end", cause)
-  SELECT id, attempt + 1, tenant, 'lost', 'the row that owned the job was lost' FROM lost, past
+  INSERT INTO attempts (job_id, attempt, tenant, worker_id, "end", cause)
+  SELECT id, past.attempt + 1, tenant,
+    (SELECT e.worker_id FROM effects e WHERE e.job_id = $1 AND e.attempt = past.attempt + 1 LIMIT 1),
+    'lost', 'the row that owned the job was lost'
+  FROM lost, past
 ), dead AS (
   INSERT INTO dead_letters (job_id, tenant, kind, queue, priority, reason, error, fingerprint, deadline,
     timeout_seconds, attempt, retries, max_retries, crashes, releases)
