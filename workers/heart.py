@@ -17,6 +17,7 @@ from app.failpoints import Point, reach
 from app.settings import Settings
 from app.store.database import Session, connect
 from app.store.fleet import Beat, Incarnation, beat, register, relock
+from app.store.revision import refuse_older
 from app.telemetry import frames, log
 from workers.guarding.loop_watch import LoopWatch
 
@@ -110,6 +111,7 @@ class Heart:
         connection = await connect(self._settings, "heartbeat", timeout_seconds=self._settings.suspect_seconds)
         try:
             if self._lock_key is None:
+                await refuse_older(connection)
                 self._lock_key = await register(connection, self._me)
             # Also after registering: a session that is gone for us, but not yet for the server, may still hold it.
             locked = False

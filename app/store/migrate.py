@@ -11,7 +11,8 @@ from app.domain.errors import DatabaseAway
 from app.settings import Settings
 from app.store.database import AWAY
 
-HEAD = "0002"
+REVISIONS = ("0001", "0002")
+HEAD = REVISIONS[-1]
 
 
 def migrate(settings: Settings) -> None:
