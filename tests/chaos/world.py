@@ -33,7 +33,7 @@ HANDLERS = ["tests.chaos.handlers"]
 RELAYS = 2
 TEMPLATE = "chaos"
 HANDLER_LOG = "handlers.log"
-READY_SECONDS = 60.0
+READY_SECONDS = 120.0
 POLL_SECONDS = 0.02
 EXIT_SECONDS = 20.0
 

@@ -14,7 +14,7 @@ from tests.chaos.faults.scene import HIT_SECONDS, Scene, fault
 from tests.chaos.world import until
 from tests.processes import Process, is_running
 
-ENTER_SECONDS = 30.0
+ENTER_SECONDS = 90.0
 RACE_SECONDS = 0.4
 
 HOLDERS = """
@@ -46,6 +46,8 @@ async def cancel_what_is_rescued(scene: Scene, draw: float) -> str | None:
     if (held := await _holder(scene, draw)) is None:
         return None
     pid, dice = held[0], random.Random(draw)
+    os.kill(pid, signal.SIGSTOP)
+    scene.busy.add(pid)
     jobs = [row["job_id"] for row in await scene.world.fetch(HELD, pid)]
     os.kill(pid, signal.SIGKILL)
 
@@ -78,7 +80,7 @@ async def freeze_worker(scene: Scene, draw: float) -> str | None:
         return None
     pid, job_id, attempt = held
     os.kill(pid, signal.SIGSTOP)
-    scene.frozen.add(pid)
+    scene.busy.add(pid)
 
     async def ended() -> object:
         return await scene.world.fetch(BEYOND, job_id)
@@ -87,7 +89,7 @@ async def freeze_worker(scene: Scene, draw: float) -> str | None:
         beyond = await until(ended, 2 * scene.world.settings.lease_seconds + HIT_SECONDS)
     finally:
         os.kill(pid, signal.SIGCONT)
-        scene.frozen.remove(pid)
+        scene.busy.remove(pid)
     return f"{pid} {job_id} {attempt}" if beyond else None
 
 
@@ -129,7 +131,7 @@ async def _holder(scene: Scene, draw: float) -> tuple[int, str, int] | None:
 
     async def some() -> bool:
         rows = await scene.world.fetch(HOLDERS)
-        found[:] = [row for row in rows if is_running(row["pid"]) and row["pid"] not in scene.frozen]
+        found[:] = [row for row in rows if is_running(row["pid"]) and row["pid"] not in scene.busy]
         return bool(found)
 
     if not await until(some, HIT_SECONDS):

@@ -10,7 +10,7 @@ from tests.chaos.records import Finding
 from tests.chaos.world import World, until
 from tests.processes import Process
 
-HIT_SECONDS = 8.0
+HIT_SECONDS = 15.0
 EXIT_SECONDS = 15.0
 
 
@@ -18,15 +18,15 @@ EXIT_SECONDS = 15.0
 class Scene:
     """`findings` is what a fault itself found wrong, `to_replay` the dead letters that a replay command was given.
 
-    `cancel` asks for a job's end as a client, which writes it down. `frozen` are the pids that cannot be hit again
-    before they thaw.
+    `cancel` asks for a job's end as a client, which writes it down. `busy` are the pids that are not to be hit again
+    now.
     """
 
     world: World
     cancel: Callable[[str], Awaitable[None]]
     findings: list[Finding] = field(default_factory=list[Finding])
     to_replay: frozenset[str] = frozenset()
-    frozen: set[int] = field(default_factory=set[int])
+    busy: set[int] = field(default_factory=set[int])
 
     async def must_leave(self, process: Process) -> None:
         """Waits for the end of a process; no end in time, or a code other than 0, is a finding."""
