@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -120,3 +121,11 @@ def far_down(levels: int, size: int) -> None:
 @task("value.long-error")
 async def long_error(ctx: Context, how: How) -> None:
     far_down(500, how.size)
+
+
+@task("value.until-fixed", timeout_seconds=60)
+async def until_fixed(ctx: Context, how: How) -> str:
+    """Fails for good until the file that it is given exists."""
+    if not Path(how.how).exists():
+        raise Told("not fixed yet")
+    return "fixed"
