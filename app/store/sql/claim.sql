@@ -1,5 +1,7 @@
 -- $1 ids, ascending, $2 me, $3 kinds I know, $4 grace and $5 suspect in seconds, $6 solo
 -- -> the jobs that are mine now; one row of nulls with fresh = false when my own heartbeat is too old to claim.
+-- A lease begins when its row has left the outbox, not when this statement came in: the attempt before may have ended
+-- in between.
 -- FOR KEY SHARE lets heartbeats pass and makes a rescue of me wait for this claim.
 WITH me AS MATERIALIZED (
   SELECT id FROM workers
@@ -11,12 +13,12 @@ WITH me AS MATERIALIZED (
     AND o.kind = ANY($3::text[]) AND o.solo = $6 AND EXISTS (SELECT FROM me)
   ORDER BY o.job_id FOR UPDATE SKIP LOCKED
 ), moved AS (
-  DELETE FROM outbox o USING picked p WHERE o.job_id = p.job_id RETURNING o.*
+  DELETE FROM outbox o USING picked p WHERE o.job_id = p.job_id RETURNING o.*, clock_timestamp() AS at
 ), leased AS (
   INSERT INTO leases (job_id, tenant, kind, queue, priority, worker_id, started_at, run_until, deadline, timeout_seconds,
     attempt, retries, max_retries, crashes, releases)
-  SELECT job_id, tenant, kind, queue, priority, $2, now(),
-    least(now() + make_interval(secs => timeout_seconds), deadline) + make_interval(secs => $5),
+  SELECT job_id, tenant, kind, queue, priority, $2, at,
+    least(at + make_interval(secs => timeout_seconds), deadline) + make_interval(secs => $5),
     deadline, timeout_seconds, attempt + 1, retries, max_retries, crashes, releases
   FROM moved
   RETURNING *

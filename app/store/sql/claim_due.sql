@@ -10,12 +10,12 @@ WITH me AS MATERIALIZED (
     AND o.due_at <= now() - make_interval(secs => $7) AND (o.deadline IS NULL OR o.deadline > now()) AND EXISTS (SELECT FROM me)
   ORDER BY o.priority, o.job_id LIMIT $6 FOR UPDATE SKIP LOCKED
 ), moved AS (
-  DELETE FROM outbox o USING picked p WHERE o.job_id = p.job_id RETURNING o.*
+  DELETE FROM outbox o USING picked p WHERE o.job_id = p.job_id RETURNING o.*, clock_timestamp() AS at
 ), leased AS (
   INSERT INTO leases (job_id, tenant, kind, queue, priority, worker_id, started_at, run_until, deadline, timeout_seconds,
     attempt, retries, max_retries, crashes, releases)
-  SELECT job_id, tenant, kind, queue, priority, $2, now(),
-    least(now() + make_interval(secs => timeout_seconds), deadline) + make_interval(secs => $5),
+  SELECT job_id, tenant, kind, queue, priority, $2, at,
+    least(at + make_interval(secs => timeout_seconds), deadline) + make_interval(secs => $5),
     deadline, timeout_seconds, attempt + 1, retries, max_retries, crashes, releases
   FROM moved
   RETURNING *
