@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.clocks import ShiftedClock, is_shifted, true_time
+from tests.chaos.clocks import ShiftedClock, has_compiler, is_shifted, true_time
 from tests.processes import ROOT
 
 HOUR = 3_600.0
@@ -47,6 +47,7 @@ class Looking:
         self.popen.communicate()
 
 
+@pytest.mark.skipif(not has_compiler(), reason="a shifted clock takes a C compiler")
 def test_a_process_under_a_shifted_clock_is_off_by_so_much_until_it_is_set_back(tmp_path: Path) -> None:
     clock = ShiftedClock(tmp_path, "worker", HOUR)
     looking = Looking(clock)

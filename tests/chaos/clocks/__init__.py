@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import shutil
 import struct
 import subprocess
 import time
@@ -11,18 +12,22 @@ from functools import cache
 from pathlib import Path
 
 SHIFT = "SHIFTED_CLOCK"
+COMPILER = "cc"
 LIBRARY = "shifted_clock.so"
 SOURCE = Path(__file__).with_name("shifted_clock.c")
 
 
 class ShiftedClock:
-    """A wall clock that is `seconds` off for every process started with its `environment`, and can be stepped."""
+    """A wall clock that is `seconds` off for every process started with its `environment`, and can be set back.
+
+    Raises `RuntimeError` without a C compiler.
+    """
 
     def __init__(self, folder: Path, name: str, seconds: float) -> None:
         self._library = folder / LIBRARY
         self._file = folder / f"{name}.clock"
         if not self._library.exists():
-            subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", self._library, SOURCE, "-ldl"], check=True)
+            _compile(self._library)
         self._seconds = seconds
         self._file.write_bytes(struct.pack("d", seconds))
 
@@ -35,6 +40,16 @@ class ShiftedClock:
         self._seconds -= seconds
         with self._file.open("r+b", buffering=0) as file:
             file.write(struct.pack("d", self._seconds))
+
+
+def has_compiler() -> bool:
+    return shutil.which(COMPILER) is not None
+
+
+def _compile(library: Path) -> None:
+    if not has_compiler():
+        raise RuntimeError(f"shifting clocks takes a C compiler: there is no {COMPILER} on the path")
+    subprocess.run([COMPILER, "-shared", "-fPIC", "-O2", "-o", library, SOURCE, "-ldl"], check=True)
 
 
 def is_shifted(pid: int) -> bool:
