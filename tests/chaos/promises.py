@@ -5,7 +5,7 @@ Three ways of counting:
 | after a fault       | seconds                                                                                   |
 |---------------------|-------------------------------------------------------------------------------------------|
 | `RUNS_AGAIN`        | from the fault to the next start of each job that it took from its worker                 |
-| `FIRST_END`         | from the moment the fault healed to the first job that ended                              |
+| `FIRST_END`         | from the moment the fault healed to the first job that ended, where jobs were on record   |
 | `WAITING_STARTED`   | from the fault to the start of each job that was waiting then, due and never started      |
 
 Only the first rescue of a job counts: later ones back off, and that is meant.
@@ -79,11 +79,12 @@ def runs_again(history: History, fault: str = "") -> Iterator[float]:
 
 
 def first_ends(history: History, fault: str = "") -> Iterator[float]:
-    ends = sorted(home.ended_at for home in history.homes if home.ended_at is not None)
+    accepted = {call.job_id: call.at for call in history.calls if call.verb is Verb.SUBMIT and call.accepted}
+    ends = {home.job_id: home.ended_at for home in history.homes if home.ended_at is not None}
     for one in _fired(history, fault):
-        later = [end for end in ends if end >= one.healed_at]
-        if later:
-            yield later[0] - one.healed_at
+        later = [(end, job_id) for job_id, end in ends.items() if end >= one.healed_at]
+        if any(accepted.get(job_id, end) < one.healed_at for end, job_id in later):
+            yield min(later)[0] - one.healed_at
 
 
 def waiting_started(history: History, fault: str = "") -> Iterator[float]:

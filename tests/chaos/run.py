@@ -24,7 +24,7 @@ from tests.chaos.world import OPEN, READY_SECONDS, World, until
 from workers.dev.postgres import Postgres
 from workers.dev.redis import Redis
 
-END_SECONDS = 25.0
+END_SECONDS = 60.0
 
 
 @dataclass(frozen=True)

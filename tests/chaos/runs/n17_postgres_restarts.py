@@ -19,8 +19,8 @@ SHORT = Shape(
     settings=PATIENT,
     charges=False,
     promises=(
-        Promise(Count.FIRST_END, "PostgreSQL restarted", 1.0),
-        Promise(Count.FIRST_END, "postmaster killed", 1.0),
+        Promise(Count.FIRST_END, "PostgreSQL restarted", 1.0, share=0.5),
+        Promise(Count.FIRST_END, "postmaster killed", 1.0, share=0.5),
     ),
 )
 LONG = replace(
