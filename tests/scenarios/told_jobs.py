@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.transport import keys
 from tests.client import Client
 from tests.handlers import told
 from tests.processes import Process, wait_until
-from tests.scenarios.premises import Premises
+from tests.scenarios.premises import STREAM, Premises
 
 HANDLERS = ["tests.handlers.told"]
-LEASE_SECONDS = 2.0
+LEASE_SECONDS = 3.0
 
 
 class ToldJobs:
@@ -23,7 +24,7 @@ class ToldJobs:
 
     def worker(self, **env: str) -> Process:
         """One that knows these jobs; `env` are settings, as `BLOCK_SECONDS="5"`."""
-        env = {"LEASE_SECONDS": str(LEASE_SECONDS), "SUSPECT_SECONDS": "0.8", "SHUTDOWN_SECONDS": "10"} | env
+        env = {"LEASE_SECONDS": str(LEASE_SECONDS), "SUSPECT_SECONDS": "1.5", "SHUTDOWN_SECONDS": "10"} | env
         return self.premises.worker(HANDLERS, **env)
 
     def submit(self, name: str, *, kind: str = "told.job", **fields: Any) -> str:
@@ -45,6 +46,19 @@ class ToldJobs:
 
     def until_said(self, verb: str, name: str, attempt: int = 1, seconds: float = 60) -> None:
         wait_until(lambda: (name, attempt) in self.lines(verb), seconds, what=f"{verb} of attempt {attempt} of {name}")
+
+    def until_published(self, *job_ids: str, seconds: float = 30) -> None:
+        """Waits until each of these has an entry in the stream."""
+        wait_until(lambda: self._published(set(job_ids)), seconds, what="the entries in the stream")
+
+    def in_hand(self) -> dict[str, str]:
+        """The entries that were delivered and are not acknowledged, and the consumer that has each."""
+        listed = self.premises.broker("XPENDING", STREAM, keys.GROUP, "-", "+", 10_000)
+        return {str(entry): str(consumer) for entry, consumer, *_ in listed}
+
+    def _published(self, job_ids: set[str]) -> bool:
+        text = str(self.premises.broker("XRANGE", STREAM, "-", "+"))
+        return all(job_id in text for job_id in job_ids)
 
     def until_empty(self, seconds: float = 60) -> None:
         """Waits until the stream has no entry and nobody has one in hand."""
