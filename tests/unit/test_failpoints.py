@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,10 +15,11 @@ import pytest
 from pydantic import ValidationError
 
 from app import failpoints
+from app.cli.exits import ExitCode
 from app.domain.errors import FailpointRaised
 from app.failpoints import Action, Point, arm, fired, order, pid_of, reach
 from app.settings import Settings
-from tests.processes import wait_until
+from tests.processes import ROOT, command, wait_until
 
 WALKER = """
 import sys
@@ -158,6 +160,22 @@ def test_a_folder_that_others_could_write_to_is_refused_at_the_start(tmp_path: P
     (tmp_path / "open to others").chmod(0o777)
     with pytest.raises(ValidationError, match="belongs to this user"):
         Settings(failpoints=str(tmp_path / folder_name))
+
+
+def test_no_process_starts_with_a_folder_that_is_not_its_own(tmp_path: Path) -> None:
+    environment = {**os.environ, "OUTLAST_FAILPOINTS": str(tmp_path / "missing")}
+    run = subprocess.run(command("relay"), cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
+    assert run.returncode == ExitCode.USAGE
+    assert "OUTLAST_FAILPOINTS: must be a folder that belongs to this user" in run.stderr
+
+
+def test_the_check_up_warns_of_a_folder_that_is_obeyed(tmp_path: Path) -> None:
+    database = "postgresql://127.0.0.1:1/nobody"
+    settings = {"OUTLAST_FAILPOINTS": str(tmp_path), "OUTLAST_DATABASE_URL": database, "OUTLAST_TRANSPORT": "pg"}
+    words = command("doctor", "-o", "jsonl")
+    run = subprocess.run(words, cwd=ROOT, env={**os.environ, **settings}, capture_output=True, text=True, timeout=60)
+    [told] = [line for line in map(json.loads, run.stdout.splitlines()) if line["check"] == "failpoints"]
+    assert told["status"] == "warning"
 
 
 def test_a_watcher_hears_its_own_context_and_no_other(folder: Path) -> None:
