@@ -167,8 +167,8 @@ FLAWS = (
         {"homes", "audit"},
         (
             f"{SQL}/claim.sql",
-            "DELETE FROM outbox o USING picked p WHERE o.job_id = p.job_id RETURNING o.*",
-            "SELECT o.* FROM outbox o JOIN picked p ON o.job_id = p.job_id",
+            "DELETE FROM outbox o USING picked p WHERE o.job_id = p.job_id RETURNING",
+            "UPDATE outbox o SET due_at = o.due_at FROM picked p WHERE o.job_id = p.job_id RETURNING",
         ),
     ),
     flaw(
