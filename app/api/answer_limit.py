@@ -23,16 +23,15 @@ class AnswerLimit:
     `Prefer: wait=N` adds its N seconds. What was under way is cancelled; only a key tells whether it still came about.
     """
 
-    def __init__(self, app: ASGIApp, *, seconds: float = ANSWER_SECONDS) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        exchange = Exchange(scope, receive, send, self._seconds + wait_seconds(headers.getlist("Prefer")))
+        exchange = Exchange(scope, receive, send, ANSWER_SECONDS + wait_seconds(headers.getlist("Prefer")))
         if headers.get("Content-Length", "0") == "0" and "Transfer-Encoding" not in headers:
             exchange.begin()
         await exchange.carry_out(self._app)
