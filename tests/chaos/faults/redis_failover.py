@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from app.transport import keys
 from tests.chaos.faults.redis_states import command
-from tests.chaos.faults.scene import Scene, fault
+from tests.chaos.faults.scene import HIT_SECONDS, Scene, fault
 from tests.chaos.world import Road, until
 from workers.dev.embedded import free_port
 from workers.dev.redis import Redis
@@ -28,11 +28,14 @@ async def fail_over(scene: Scene, _: float) -> str | None:
             return None
         command(replica, "REPLICAOF", "NO", "ONE")
         await asyncio.sleep(STALE_SECONDS)
-        known, newest = _newest(replica), _newest(master)
+        known = _newest(replica)
+        if not await until(lambda: _is_beyond(master, known), HIT_SECONDS):
+            return None
+        newest = _newest(master)
         _lead_to(scene, replica)
         await asyncio.sleep(scene.world.shape.lasting_seconds)
         _lead_to(scene, master)
-    return None if known == newest else f"to entry {known} of {newest}"
+    return f"to entry {known} of {newest}"
 
 
 def _server_like(master: Redis) -> Redis:
@@ -47,6 +50,10 @@ def _server_like(master: Redis) -> Redis:
 async def _synchronous(replica: Redis) -> bool:
     info = cast("dict[str, Any]", command(replica, "INFO", "replication"))
     return info.get("master_link_status") == "up"
+
+
+async def _is_beyond(master: Redis, known: str) -> bool:
+    return _newest(master) != known
 
 
 def _newest(server: Redis) -> str:
