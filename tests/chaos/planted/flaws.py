@@ -214,10 +214,4 @@ FLAWS = (
             "WHERE NOT need_lock OR $8::int IS NOT NULL",
         ),
     ),
-    flaw(
-        "nobody is rescued",
-        replace(KILLS, faults={"worker killed": 2}),
-        {"lost", "stuck"},
-        ("workers/rescuer.py", "        if not suspects:\n", "        if suspects:\n"),
-    ),
 )
