@@ -139,8 +139,9 @@ async def test_passwords_and_tokens_of_the_settings_are_said_nowhere(
     }
     await asyncio.to_thread(stack.api, env=env)
     for process in (stack.relay(env=env), stack.worker(HANDLERS, env=env)):
-        await asyncio.to_thread(process.wait_for_output, "heartbeat_not_heard", 60)
-    async with httpx.AsyncClient(base_url=stack.api_url, headers={"Authorization": f"Bearer {token}"}) as client:
+        await asyncio.to_thread(process.wait_for_output, "InvalidPasswordError", 60)
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx.AsyncClient(base_url=stack.api_url, headers=headers, timeout=30) as client:
         answers = [await client.get(path) for path in ("/v1/jobs", "/readyz", "/metrics")]
     assert [answer.status_code for answer in answers] == [503, 503, 200]
     outlast = Shell(settings)
