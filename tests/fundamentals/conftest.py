@@ -28,7 +28,7 @@ class Running:
     def worker(self, *, processes: int = 1, env: dict[str, str] | None = None) -> Process:
         return self.stack.worker(HANDLERS, processes=processes, env=env)
 
-    async def workers_entered(self, count: int, seconds: float = 20) -> None:
+    async def workers_entered(self, count: int, seconds: float = 60) -> None:
         """Waits until so many worker processes are heard."""
         fleet = Fleet(self.db)
         async with asyncio.timeout(seconds):

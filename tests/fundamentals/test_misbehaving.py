@@ -13,6 +13,7 @@ from app.store.audit import conservation
 from app.store.database import Database
 from tests.client import Client, journal_of
 from tests.fundamentals.conftest import Running
+from tests.fundamentals.scale import scaled
 from tests.handlers.misbehaving import DONE, GROWN_BYTES, RAISED, RESULTS, SECRET
 from tests.processes import Process, is_running, wait_until
 from workers.guarding.copies import EXIT_COPY
@@ -101,7 +102,7 @@ async def test_a_handler_that_blocks_its_event_loop_keeps_its_lease_and_is_seen(
 
     # The other worker loses what it runs: not even its heartbeat goes on.
     hold = client.submit(
-        "bad.block", {"how": "hold", "journal": str(holding), "seconds": 2 * lease_seconds}, queue="other"
+        "bad.block", {"how": "hold", "journal": str(holding), "seconds": 3 * lease_seconds}, queue="other"
     )
 
     job = client.wait_for(spin, "done", seconds=30)
@@ -128,10 +129,10 @@ async def test_code_that_outlives_its_time_out_changes_nothing_and_a_killed_proc
     running: Running, db: Database, tmp_path: Path
 ) -> None:
     client, journal = running.client, tmp_path / "journal"
-    slots = 2
+    slots = scaled(2, 4)
     running.stack.worker(HANDLERS, env={"OUTLAST_WORKER_CONCURRENCY": str(slots)})
     await running.workers_entered(1)
-    jobs = client.submit_all("bad.outlive", [{"how": "", "journal": str(journal)}] * 2 * slots)
+    jobs = client.submit_all("bad.outlive", [{"how": "", "journal": str(journal)}] * scaled(2, 5) * slots)
 
     wait_until(
         lambda: [a["end"] for job in jobs for a in client.timeline(job)["attempts"]] == ["timed_out"] * slots,

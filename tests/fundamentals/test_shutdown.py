@@ -17,10 +17,11 @@ from app.store.database import Database
 from app.store.fleet import Fleet
 from tests.client import Client, journal_of
 from tests.fundamentals.conftest import HANDLERS, Running
+from tests.fundamentals.scale import scaled
 from tests.processes import Process, Stack, children, is_running, wait_until
 
 HELD = 4
-ROLLOUTS = 3
+ROLLOUTS = scaled(3, 5)
 
 
 @pytest.fixture
