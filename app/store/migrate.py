@@ -11,7 +11,7 @@ from app.domain.errors import DatabaseAway
 from app.settings import Settings
 from app.store.database import AWAY
 
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 HEAD = REVISIONS[-1]
 
 

@@ -31,7 +31,10 @@ NEWEST = UUID(int=2**128 - 1)
 OLDEST = UUID(int=0)
 KINDS = ["ticket.triage", "mail.send", "report.make", "file.convert"]
 
-GROWING = ("jobs", "outcomes", "effects", "attempts", "outbox", "dead_letters", "idempotency_keys", "operator_actions")
+GROWING = (
+    *("jobs", "outcomes", "effects", "attempts"),
+    *("outbox", "dead_letters", "idempotency_keys", "operator_actions", "workers"),
+)
 PARTITIONED = GROWING[:4]
 
 # 50 rows with their indexes are some hundred blocks; each pile above has tens of thousands of entries.
@@ -44,7 +47,7 @@ MORE = """
 INSERT INTO workers (id, role, host, pid, queues, kinds, slots, transport, left_at, settled_at)
 SELECT gen_random_uuid(), 'worker', 'host', n, '{default}', '{ticket.triage}', 10, 'redis',
   CASE WHEN n > 2 THEN now() END, CASE WHEN n > 2 THEN now() END
-FROM generate_series(1, 200) n;
+FROM generate_series(1, 20000) n;
 UPDATE workers SET settled_at = heartbeat_at WHERE left_at IS NOT NULL;
 WITH taken AS (
   DELETE FROM outbox WHERE job_id IN (SELECT job_id FROM outbox WHERE NOT deferred ORDER BY job_id DESC LIMIT 100)

@@ -141,6 +141,21 @@ async def test_a_suspicion_is_void_when_the_heart_has_beaten_since(world: World,
     assert await fleet.rescue(world.session, settings, suspects, uuid4()) == []
 
 
+async def test_a_process_taken_for_dead_that_comes_back_and_leaves_is_settled_once_more(
+    world: World, watch: Watch, settings: Settings
+) -> None:
+    await world.run()
+    await watch.rescuer.run_once()
+    watch.clock.now += settings.lease_seconds * 1.1
+    assert len(await watch.rescuer.run_once()) == 1
+    await world.beat()
+    [job] = await world.run()
+
+    await fleet.Fleet(world.db).leave(world.worker_id, "killed by signal 9")
+
+    assert job.id in [one.job_id for one in await watch.rescuer.run_once()]
+
+
 async def test_nobody_rescues_itself(world: World, settings: Settings) -> None:
     await world.run()
     [seen] = await fleet.observed(world.session)
