@@ -17,7 +17,7 @@ from app.domain.views import dump
 from app.settings import Settings
 from app.store.checkup import Checkup, checkup
 from app.store.database import Database, connect
-from app.store.migrate import HEAD
+from app.store.revision import HEAD
 from app.transport.connect import publisher
 from app.usecases.health import readiness
 

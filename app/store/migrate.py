@@ -11,9 +11,6 @@ from app.domain.errors import DatabaseAway
 from app.settings import Settings
 from app.store.database import AWAY
 
-REVISIONS = ("0001", "0002", "0003")
-HEAD = REVISIONS[-1]
-
 
 def migrate(settings: Settings) -> None:
     """Applies what is missing, in one transaction behind an advisory lock. Blocking. Raises `DatabaseAway`."""

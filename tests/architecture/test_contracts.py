@@ -6,6 +6,8 @@ import ast
 import subprocess
 import sys
 
+import pytest
+
 from tests.architecture import tree
 
 HANDLERS_MAY_IMPORT = {"outlast", "pydantic", "httpx", "workers.handlers"} | sys.stdlib_module_names
@@ -36,6 +38,13 @@ def test_the_domain_reads_no_clock_and_rolls_no_dice() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CLOCKS_AND_DICE
     ]
     assert impure == []
+
+
+@pytest.mark.parametrize("module", ["workers.child", "workers.supervisor", "workers.relay", "app.api.serve"])
+def test_a_process_loads_no_migrations_at_its_start(module: str) -> None:
+    """They take longer to load than all the rest, and a killed worker's jobs wait for its successor."""
+    loaded = f"import sys, {module}; raise SystemExit('sqlalchemy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", loaded], cwd=tree.ROOT).returncode == 0
 
 
 def test_nobody_hides_an_import_in_a_string() -> None:

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from app.settings import Settings
 from app.store.database import Database, Session, connect
-from app.store.migrate import HEAD, REVISIONS
+from app.store.revision import HEAD, REVISIONS
 from tests.conftest import in_database
 from tests.processes import ROOT, Process, Stack
 
