@@ -47,17 +47,22 @@ class Rescuer:
         self._one_look = asyncio.Lock()
 
     async def run(self, on_rescue: Callable[[Sequence[Rescued]], None]) -> None:
-        """Watches until cancelled."""
+        """Watches until cancelled. Raises what nobody foresaw once no look has succeeded for a lease's time."""
+        looked_at = self._clock()
         while True:
             try:
                 rescued = await self.run_once()
+                looked_at = self._clock()
                 if rescued:
                     on_rescue(rescued)
             except DatabaseAway as error:
                 log.warning("rescuer_cannot_see", error=str(error))
                 await asyncio.sleep(self._settings.heartbeat_seconds)
             except Exception as error:
-                # One look that fails ends none of those to come: there may be nobody else who looks.
+                # One look that fails ends none of those to come, as there may be nobody else who looks. Who fails at
+                # every one is blind, and another may see.
+                if self._clock() - looked_at > self._settings.lease_seconds:
+                    raise
                 log.error("rescue_failed", error_type=type(error).__qualname__, where=frames(error))
                 await asyncio.sleep(self._settings.heartbeat_seconds)
             await asyncio.sleep(self._settings.sweep_seconds)

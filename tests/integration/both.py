@@ -92,7 +92,8 @@ class Both:
     def leave(self) -> None:
         """The whole audit, and empty tables for the next one."""
         try:
-            assert self.do(run_checks(self.db)) == []
+            found = self.do(run_checks(self.db))
+            assert not found, found
         finally:
             for table in EMPTIED:
                 self.ground.execute(f"DELETE FROM {table}")

@@ -30,20 +30,23 @@ def test_entries_from_before_the_first_worker_and_from_before_a_lost_group_are_a
     """A group made at the end of the stream skipped what had been published before it."""
     premises.stop_workers()
     premises.broker("FLUSHALL")
-    early = premises.submit(10, hold=True)
+    early = premises.submit(10)
     wait_until(lambda: premises.length() > 0, 30, what="entries before any worker")
     premises.worker(WORKER_CONCURRENCY="10")
+    premises.until_done(early)
+    held = premises.submit(10, hold=True)
     premises.until_held(10)
     late = premises.submit(10)
-    wait_until(lambda: premises.length() == 20 and premises.pending() == 10, 30, what="10 pending and 10 unread")
+    # An entry of a job that a worker took straight from the record stays unread, too.
+    wait_until(lambda: premises.length() > premises.pending() > 0, 30, what="pending entries and unread ones")
 
     premises.broker("XGROUP", "DESTROY", STREAM, keys.GROUP)
     premises.go_on()
 
-    premises.until_done(early + late)
+    premises.until_done(held + late)
     premises.until_empty()
-    premises.performed_once(early + late)
-    assert premises.charged(early + late) == {"attempts": 20, "retries": 0, "crashes": 0}
+    premises.performed_once(early + held + late)
+    assert premises.charged(early + held + late) == {"attempts": 30, "retries": 0, "crashes": 0}
 
 
 def test_jobs_of_a_killed_worker_run_again_behind_many_live_ones_though_their_entries_are_gone(
