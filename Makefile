@@ -34,8 +34,8 @@ check: setup ## Formatting, lint, types, import contracts, the lock, the shape o
 	$(BIN)/python -m pytest -q tests/architecture
 
 .PHONY: test
-test: setup ## All tests, on real embedded servers, two at a time
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(TESTS)
+test: setup ## All tests, on real embedded servers, three at a time
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal $(TESTS)
 
 .PHONY: chaos
 chaos: setup ## Runs under faults with a checker; SEED=n does the same again

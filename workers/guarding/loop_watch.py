@@ -4,14 +4,15 @@ A handler that computes, or calls what blocks, in an `async def` stops every job
 it, so it is shown. The watch lives in the heartbeat's thread and asks the event loop for a sign of life; a loop that
 owes one for a second is reported once, with the stack of its thread and the job it runs.
 
-C code that never lets go of the interpreter stops this thread too. For that case faulthandler's watchdog, which needs
-no interpreter, is wound up again and again: when that stops, it writes every thread's stack to stderr.
+C code that never lets go of the interpreter stops this thread too. The moment it lets go this thread is next, while the
+loop's is still inside the call: its stack says who it was, and of a process that was stopped, where it stood.
+A watchdog that needs no interpreter could say it sooner, but reads the stacks of threads while they run: in a process
+that goes on after a stop, which to it looks the same, that ends in a segmentation fault.
 """
 
 from __future__ import annotations
 
 import asyncio
-import faulthandler
 import sys
 import threading
 import time
@@ -23,8 +24,6 @@ from app.telemetry import log, stack
 
 LOOK_SECONDS = 0.2
 BLOCKED_SECONDS = 1.0
-WATCHDOG_SECONDS = 2.0
-STDERR = 2
 
 Owner = Callable[[asyncio.Task[Any]], tuple[LeasedJob, str] | None]
 
@@ -48,13 +47,9 @@ class LoopWatch:
 
     async def run(self) -> None:
         """Watches until cancelled, on the loop of another thread."""
-        try:
-            while True:
-                faulthandler.dump_traceback_later(WATCHDOG_SECONDS, file=STDERR)
-                self.run_once()
-                await asyncio.sleep(LOOK_SECONDS)
-        finally:
-            faulthandler.cancel_dump_traceback_later()
+        while True:
+            self.run_once()
+            await asyncio.sleep(LOOK_SECONDS)
 
     def run_once(self) -> bool:
         """Looks once; whether the loop is blocked."""
@@ -62,7 +57,7 @@ class LoopWatch:
         held_seconds, self._looked_at = now - self._looked_at, now
         if held_seconds >= BLOCKED_SECONDS:
             # Nothing in this process ran: what the loop owes since then says nothing about the loop.
-            log.warning("process_stood_still", seconds=round(held_seconds, 1))
+            log.warning("process_stood_still", seconds=round(held_seconds, 1), where=self._where())
             self._asked_at = None
         elif self._answered and self._reported and self._asked_at is not None:
             log.warning("loop_free_again", blocked_seconds=round(now - self._asked_at, 1))
@@ -86,6 +81,10 @@ class LoopWatch:
         task = asyncio.current_task(self._loop)
         owner = None if task is None else self._owner(task)
         whose = {} if owner is None else {"job": str(owner[0].id), "attempt": owner[0].attempt, "kind": owner[1]}
-        # The only way to another thread's stack.
+        log.warning("loop_blocked", **whose, nth=self.episodes, where=self._where())
+
+    def _where(self) -> list[str]:
+        """The stack of the loop's thread."""
+        # The only way to another thread's.
         frame = sys._current_frames().get(self._thread_id)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-        log.warning("loop_blocked", **whose, nth=self.episodes, where=[] if frame is None else stack(frame))
+        return [] if frame is None else stack(frame)
