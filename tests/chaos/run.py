@@ -26,6 +26,7 @@ from workers.dev.postgres import Postgres
 from workers.dev.redis import Redis
 
 END_SECONDS = 60.0
+BITES_TRIED = 3
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,11 @@ async def run_all(
 async def bite(plan: Plan, world: World, folder: Path, before: Mapping[int, Weight]) -> Result:
     """A run that counts: one whose faults did not bite, and that found nothing else, is done again with other dice."""
     result = await run(plan, world, folder / plan.shape.name, before)
-    if result.findings and all(one.rule == "no bite" for one in result.findings):
-        other = make_plan(plan.shape, plan.seed + 1)
-        result = await run(other, world, folder / f"{plan.shape.name}-again", closing.weigh(world))
+    for again in range(1, BITES_TRIED):
+        if not result.findings or any(one.rule != "no bite" for one in result.findings):
+            break
+        other = make_plan(plan.shape, plan.seed + again)
+        result = await run(other, world, folder / f"{plan.shape.name}-again-{again}", closing.weigh(world))
     return result
 
 
