@@ -19,6 +19,7 @@ from app.transport.redis_entries import delivery
 
 CONNECTIONS_MAX = 4
 PAGE = 500
+MENDS_MAX = 3  # within one call; a group that is lost more often is an outage, and said
 START = "0-0"
 
 
@@ -124,11 +125,12 @@ class RedisSubscriber:
             await self._client.script(script, [keys.stream(queue)], [keys.GROUP, self._me, *page])
 
     async def _mending(self, call: Callable[[], Awaitable[list[Delivery]]]) -> list[Delivery]:
-        """Calls; when a group is missing makes it and calls once more."""
-        try:
-            return await call()
-        except NoGroup:
-            await self._make_groups()
+        """Calls; when a group is missing makes it and calls again: it may be lost while that call waits, too."""
+        for _ in range(MENDS_MAX):
+            try:
+                return await call()
+            except NoGroup:
+                await self._make_groups()
         return await call()
 
     async def _make_groups(self) -> None:

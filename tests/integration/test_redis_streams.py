@@ -205,6 +205,21 @@ class TestReading:
             rows = await publish(relay, 1)
             assert fences(await reader.read(1, 0.3)) == rows
 
+    async def test_a_group_lost_while_the_reader_that_made_it_waits_is_mended_too(
+        self, relay: Publisher, raw: RawRedis, worker: Open
+    ) -> None:
+        reading = asyncio.create_task(worker().read(1, 5))
+
+        async def waits() -> bool:
+            return await raw("EXISTS", STREAM) and "blocked_clients:1" in await raw("INFO", "clients")
+
+        for _ in range(2):
+            await until(waits)
+            await raw("FLUSHALL")
+        await until(waits)
+        rows = await publish(relay, 1)
+        assert fences(await reading) == rows
+
     async def test_a_destroyed_group_skips_neither_unread_nor_pending_entries(
         self, relay: Publisher, raw: RawRedis, worker: Open
     ) -> None:

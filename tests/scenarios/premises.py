@@ -184,6 +184,15 @@ class Premises:
         facts = [dict(pair.split("=") for pair in line.partition(":")[2].split(",")) for line in of_it]
         return sum(int(one["calls"]) - int(one["failed_calls"]) for one in facts)
 
+    def until_reading(self, count: int = 1) -> None:
+        """Waits until so many workers wait in a blocking read: ready is said before the first of them."""
+        wait_until(lambda: int(self.fact("clients", "blocked_clients")) >= count, 60, what=f"{count} waiting reads")
+
+    def fact(self, section: str, name: str) -> str:
+        """A line of the broker's INFO."""
+        lines = self.broker("INFO", section).splitlines()
+        return next(line.partition(":")[2] for line in lines if line.startswith(f"{name}:"))
+
     def make_ready(self) -> None:
         """As a test may expect it: the broker is up, and everybody has noticed."""
         if not self.redis.is_ready():

@@ -56,7 +56,7 @@ def _only_the_group_lost(premises: Premises) -> None:
 def test_a_lost_group_is_made_again_without_a_restart_a_storm_or_a_word(premises: Premises, loss: Lose) -> None:
     """Redis was emptied: every poll failed at once, thousands a second, until somebody restarted the consumers."""
     premises.work()
-    premises.until_ready()
+    premises.until_reading()
     before, pids = said(premises), {one.id for one in premises.heard("worker")}
     premises.broker("CONFIG", "RESETSTAT")
 
@@ -95,7 +95,7 @@ def test_an_idle_worker_says_nothing_and_keeps_its_connections(premises: Premise
     premises.work()
     premises.until_ready()
     before = said(premises)
-    connected = int(_fact(premises, "stats", "total_connections_received"))
+    connected = int(premises.fact("stats", "total_connections_received"))
 
     time.sleep(IDLE_SECONDS)  # idleness is the point
     ids = premises.submit(1)
@@ -103,7 +103,7 @@ def test_an_idle_worker_says_nothing_and_keeps_its_connections(premises: Premise
     premises.until_done(ids)
     assert {word: said(premises)[word] - before[word] for word in TROUBLE} == dict.fromkeys(TROUBLE, 0)
     # Each process opens five at most, when it first needs them; ours, to ask, come and go.
-    made = int(_fact(premises, "stats", "total_connections_received")) - connected
+    made = int(premises.fact("stats", "total_connections_received")) - connected
     assert made <= 5 * (len(premises.workers) + len(premises.relays)) + 2
 
 
@@ -203,8 +203,3 @@ def test_jobs_arrive_through_the_broker_again_once_it_is_back(premises: Premises
 
     premises.until_done(ids)
     wait_until(lambda: premises.calls("xadd") > 0, what="an entry")
-
-
-def _fact(premises: Premises, section: str, name: str) -> str:
-    lines = premises.broker("INFO", section).splitlines()
-    return next(line.partition(":")[2] for line in lines if line.startswith(f"{name}:"))
