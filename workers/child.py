@@ -21,12 +21,11 @@ from app.domain.errors import HandlersRefused
 from app.settings import Settings
 from app.store.database import Database
 from app.telemetry import bind_process, configure, frames, log
+from workers.exits import EXIT_DRAINED, EXIT_FAILED, EXIT_HANDLERS_REFUSED, EXIT_RELEASED_LATE
 from workers.guarding.parent_watch import ParentWatch
 from workers.orders import Orders
 from workers.registry import Registry, load
-from workers.worker import EXIT_DRAINED, EXIT_FAILED, EXIT_RELEASED_LATE, Worker
-
-EXIT_HANDLERS_REFUSED = 78  # EX_CONFIG of sysexits(3)
+from workers.worker import Worker
 
 
 async def _live(settings: Settings, registry: Registry, orders: Orders, watch: ParentWatch) -> int:

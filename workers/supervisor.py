@@ -26,12 +26,11 @@ from app.store.database import Database
 from app.store.fleet import Fleet, Rescued
 from app.telemetry import configure, frames, log
 from app.usecases.awaken import awaken
-from workers.child import EXIT_HANDLERS_REFUSED
+from workers.exits import EXIT_DRAINED, EXIT_FAILED, EXIT_HANDLERS_REFUSED, WRITE_SECONDS
 from workers.guarding.ending import end
 from workers.guarding.stop_signals import HURRYING, blocked
 from workers.orders import Orders
 from workers.rescuer import Rescuer
-from workers.worker import EXIT_DRAINED, EXIT_FAILED, WRITE_SECONDS
 
 EXIT_OK = 0
 EXIT_NOT_DRAINED = 1

@@ -22,6 +22,7 @@ from app.transport.connect import subscriber
 from workers.consumer import Consumer
 from workers.direct import DirectIntake
 from workers.executor import Executor
+from workers.exits import EXIT_DRAINED, EXIT_FAILED, EXIT_RELEASED_LATE, WRITE_SECONDS
 from workers.finisher import Finisher
 from workers.guarding.ending import end
 from workers.guarding.loop_watch import LoopWatch
@@ -34,11 +35,6 @@ from workers.reclaimer import Reclaimer
 from workers.registry import Registry
 from workers.runs import Runs
 
-EXIT_DRAINED = 0
-EXIT_RELEASED_LATE = 1
-EXIT_FAILED = 70  # EX_SOFTWARE of sysexits(3)
-
-WRITE_SECONDS = 5.0
 SUMMARY_SECONDS = 10.0
 AGAIN_SECONDS = 0.2
 

@@ -15,7 +15,7 @@ from tests.client import Client, journal_of
 from tests.fundamentals.conftest import HANDLERS, Running
 from tests.processes import ROOT, Stack, children, is_running, wait_until
 from workers.dev.embedded import free_port
-from workers.worker import EXIT_FAILED, EXIT_RELEASED_LATE
+from workers.exits import EXIT_FAILED, EXIT_RELEASED_LATE
 
 ORPHANS_GONE_SECONDS = 8
 

@@ -15,9 +15,10 @@ from app.transport import keys
 from tests.fundamentals.scale import scaled
 from tests.processes import wait_until
 from tests.scenarios.premises import HANDLERS, STREAM, Premises
+from workers.exits import EXIT_DRAINED
 from workers.orders import Orders
 from workers.registry import load
-from workers.worker import EXIT_DRAINED, Worker
+from workers.worker import Worker
 
 pytestmark = pytest.mark.timeout(600)  # processes start, several a test
 

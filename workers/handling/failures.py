@@ -20,15 +20,15 @@ so the errors of most clients and providers' libraries are covered.
 from __future__ import annotations
 
 import re
+import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from hashlib import sha256
 from typing import cast
 from urllib.error import URLError
 
-import httpx
 from pydantic import ValidationError
 
 from app.domain.decide import Ending, Fenced, Final, Passing
@@ -45,15 +45,8 @@ from app.domain.errors import (
 from app.domain.outcomes import MESSAGE_CHARS_MAX, Failure
 from app.domain.states import Reason
 
-PASSING = (
-    TimeoutError,
-    ConnectionError,
-    DependencyAway,
-    httpx.TimeoutException,
-    httpx.NetworkError,
-    httpx.ProxyError,
-    httpx.RemoteProtocolError,
-)
+PASSING = (TimeoutError, ConnectionError, DependencyAway)
+HTTPX_PASSING = ("TimeoutException", "NetworkError", "ProxyError", "RemoteProtocolError")
 
 # Connection, rolled back (deadlock, serialization), resources, stopped by an operator.
 PASSING_SQLSTATES = ("08", "40", "53", "57")
@@ -130,10 +123,19 @@ def _foreign_ending(error: BaseException) -> Ending:
         passing = status == REQUEST_TIMEOUT or 500 <= status <= 599
     else:
         reason = error.reason if isinstance(error, URLError) else error
-        passing = isinstance(reason, PASSING) or str(_attribute(error, "sqlstate"))[:2] in PASSING_SQLSTATES
+        passing = (
+            isinstance(reason, (*PASSING, *_httpx_passing()))
+            or str(_attribute(error, "sqlstate"))[:2] in PASSING_SQLSTATES
+        )
     if passing:
         return Passing(failure_of(error), _retry_after(error))
     return Final(Reason.PERMANENT_ERROR, failure_of(error))
+
+
+def _httpx_passing() -> Iterator[type[Exception]]:
+    """Httpx's passing errors: only where a handler has loaded it can it have raised one, and it is slow to load."""
+    httpx = sys.modules.get("httpx")
+    return (getattr(httpx, name) for name in HTTPX_PASSING) if httpx else iter(())
 
 
 def _gravity(ending: Ending) -> tuple[int, float]:
