@@ -1,4 +1,4 @@
-"""`make chaos`: every run, some alone and the others in two lanes. `SEED=n` does the same again, `LONG=1` the whole.
+"""`make chaos`: every run, some alone and the others in lanes. `SEED=n` does the same again, `LONG=1` the whole.
 
 `python -m tests.chaos [N1 N6 ...]` carries out these runs only. Logs are kept when anything was found, which is exit 1,
 or with `KEEP=1`.
@@ -87,7 +87,7 @@ async def ride_all(names: Sequence[str], seed: int, folder: Path, board: Board) 
         await asyncio.gather(
             *(
                 ride(lane, seed, folder / f"lane-{number}{letter}", board)
-                for lane, letter in zip(lanes, "ab", strict=False)
+                for lane, letter in zip(lanes, "abc", strict=False)
             )
         )
 

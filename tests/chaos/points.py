@@ -39,6 +39,7 @@ SHORT: Mapping[str, Mapping[Action, int]] = {
 LONG: Mapping[str, Mapping[Action, int]] = {
     transport: {Action.KILL: 50, Action.RAISE: 5, Action.STOP: 5} for transport in ("redis", "pg")
 }
+SECONDS = 1_500.0 if os.environ.get("LONG") else 80.0  # about
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Which runs go together: those that measure are alone on the machine, the others share it in two lanes."""
+"""Which runs go together: those that measure are alone on the machine, the others share it in lanes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.chaos.measured.runner import RUNS
 from tests.chaos.plan import Shape
 from tests.chaos.runs import SHAPES
 
-LANES = 2
+LANES = 3
 WORLD_SECONDS = 9.0  # to start a world and to end it
 CLOSING_SECONDS = 3.0
 
@@ -27,22 +27,32 @@ class Lane:
 def stages(names: Sequence[str]) -> list[list[Lane]]:
     """One stage after the other, the lanes of each side by side. All runs when no names are given."""
     alone = [run.name for run in RUNS if not names or run.name in names]
-    lanes = _lanes([shape for shape in SHAPES if not names or shape.name in names])
-    at_points = [Lane([points.NAME])] if not names or points.NAME in names else []
-    return [stage for stage in ([Lane(alone)] if alone else [], at_points, lanes) if stage]
+    at_points = [Lane([points.NAME], points.SECONDS)] if not names or points.NAME in names else []
+    groups = [*at_points, *_groups([shape for shape in SHAPES if not names or shape.name in names])]
+    return [stage for stage in ([Lane(alone)] if alone else [], _lanes(groups)) if stage]
 
 
-def _lanes(shapes: Sequence[Shape]) -> list[Lane]:
-    """Runs on one footing stay together; the longest groups are placed first, each where least is."""
+def _groups(shapes: Sequence[Shape]) -> list[Lane]:
+    """Runs on one footing stay together, unless they are more than a lane's share of all."""
+    share = sum(shape.seconds + CLOSING_SECONDS for shape in shapes) / LANES
+    groups: list[Lane] = []
+    for _, of_footing in groupby(sorted(shapes, key=lambda one: str(one.footing)), key=lambda one: one.footing):
+        group = Lane(seconds=WORLD_SECONDS)
+        groups.append(group)
+        for shape in of_footing:
+            if group.names and group.seconds + shape.seconds > share:
+                group = Lane(seconds=WORLD_SECONDS)
+                groups.append(group)
+            group.names.append(shape.name)
+            group.seconds += shape.seconds + CLOSING_SECONDS
+    return groups
+
+
+def _lanes(groups: Sequence[Lane]) -> list[Lane]:
+    """The longest groups are placed first, each where least is."""
     lanes = [Lane() for _ in range(LANES)]
-    ordered = sorted(shapes, key=lambda shape: str(shape.footing))
-    groups = [list(group) for _, group in groupby(ordered, key=lambda shape: shape.footing)]
-    for group in sorted(groups, key=_seconds, reverse=True):
+    for group in sorted(groups, key=lambda one: one.seconds, reverse=True):
         least = min(lanes, key=lambda lane: lane.seconds)
-        least.names += [shape.name for shape in group]
-        least.seconds += _seconds(group)
+        least.names += group.names
+        least.seconds += group.seconds
     return [lane for lane in lanes if lane.names]
-
-
-def _seconds(group: Sequence[Shape]) -> float:
-    return WORLD_SECONDS + sum(shape.seconds + CLOSING_SECONDS for shape in group)

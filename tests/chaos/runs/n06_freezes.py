@@ -18,6 +18,8 @@ SHORT = Shape(
     mix=SLOW,
     slow_seconds=(0.3, 0.9),
     settings={"suspect_seconds": 1, "lease_seconds": 2, "worker_concurrency": 6},
+    workers=3,
+    at_once=2,
     promises=(Promise(Count.RUNS_AGAIN, "worker frozen", 6.0, share=0.5),),
 )
 LONG = replace(
