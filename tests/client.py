@@ -17,7 +17,7 @@ class Client:
     """Talks to one API; every answer that is no 2xx is an `AssertionError`."""
 
     def __init__(self, url: str) -> None:
-        self.http = httpx.Client(base_url=url, timeout=10)
+        self.http = httpx.Client(base_url=url, timeout=10, verify=False)  # no certificates to load
 
     def submit(self, kind: str, value: Any, *, key: str | None = None, **fields: Any) -> str:
         """The id of a new job."""

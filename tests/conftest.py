@@ -17,6 +17,7 @@ from redis import Redis as RedisClient
 from app.settings import Settings
 from app.store.database import Database
 from app.store.migrate import migrate
+from tests.databases import in_database
 from tests.processes import Stack
 from workers.dev.postgres import Postgres
 from workers.dev.redis import Redis
@@ -123,11 +124,6 @@ def copied(postgres_url: str, template: str) -> Iterator[str]:
     _execute(postgres_url, f"CREATE DATABASE {name} TEMPLATE {template}{strategy}")
     yield in_database(postgres_url, name)
     _execute(postgres_url, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-
-
-def in_database(url: str, name: str) -> str:
-    """The same server, another database."""
-    return f"{url.rpartition('/')[0]}/{name}"
 
 
 def _execute(url: str, statement: str) -> None:

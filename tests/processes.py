@@ -9,10 +9,12 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
+from http.client import HTTPException
 from pathlib import Path
 from typing import Self, TypeVar
+from urllib.request import urlopen
 
-import httpx
 from pydantic import SecretStr
 
 from app.settings import Settings
@@ -176,8 +178,9 @@ class Stack:
         if not api.alive():
             raise AssertionError(f"the API ended with {api.popen.returncode}: {api.log_tail()}")
         try:
-            return httpx.get(f"{self.api_url}/healthz", timeout=2).is_success
-        except httpx.TransportError:
+            with urlopen(f"{self.api_url}/healthz", timeout=2) as answer:
+                return answer.status == HTTPStatus.OK
+        except (OSError, HTTPException):
             return False
 
 

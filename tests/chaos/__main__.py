@@ -27,6 +27,7 @@ from tests.processes import ROOT
 from workers.dev.guard import spawn
 
 LINE_BYTES = 2**24
+LONGEST_SECONDS = 3_600.0 if os.environ.get("LONG") else 300.0  # of one run; a lane that is silent for longer hangs
 
 
 class Board:
@@ -74,8 +75,11 @@ async def ride(lane: Lane, seed: int, folder: Path, board: Board) -> None:
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb")
     )
-    while line := await reader.readline():
-        board.add(Row.parse(line.decode()))
+    try:
+        while line := await asyncio.wait_for(reader.readline(), LONGEST_SECONDS):
+            board.add(Row.parse(line.decode()))
+    except TimeoutError:
+        process.kill()
     code = await asyncio.to_thread(process.wait)
     if code:
         ended = RuntimeError(f"the lane ended with {code}: {log.read_text(errors='replace')[-2_000:]}")

@@ -1,4 +1,4 @@
-"""Which runs go together: those that measure are alone on the machine, the others share it in lanes."""
+"""Which runs go together: those that measure speed are alone on the machine, the others share it in lanes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tests.chaos.runs import SHAPES
 LANES = 3
 WORLD_SECONDS = 9.0  # to start a world and to end it
 CLOSING_SECONDS = 3.0
+MEASURED_SECONDS = 9.0
 
 
 @dataclass(slots=True)
@@ -26,9 +27,12 @@ class Lane:
 
 def stages(names: Sequence[str]) -> list[list[Lane]]:
     """One stage after the other, the lanes of each side by side. All runs when no names are given."""
-    alone = [run.name for run in RUNS if not names or run.name in names]
+    measured = [run for run in RUNS if not names or run.name in names]
+    alone = [run.name for run in measured if run.alone]
+    patient = [run.name for run in measured if not run.alone]
     at_points = [Lane([points.NAME], points.SECONDS)] if not names or points.NAME in names else []
-    groups = [*at_points, *_groups([shape for shape in SHAPES if not names or shape.name in names])]
+    beside = [Lane(patient, WORLD_SECONDS + MEASURED_SECONDS * len(patient))] if patient else []
+    groups = [*at_points, *beside, *_groups([shape for shape in SHAPES if not names or shape.name in names])]
     return [stage for stage in ([Lane(alone)] if alone else [], _lanes(groups)) if stage]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -18,14 +19,16 @@ import httpx
 from pydantic import SecretStr
 
 from app.settings import Settings
+from app.store.database import AWAY
 from app.store.migrate import migrate
 from tests.chaos.clocks import ShiftedClock
 from tests.chaos.plan import Shape
 from tests.chaos.proxy import Proxy
 from tests.chaos.taps import PlainTap, PostgresTap
-from tests.conftest import in_database
+from tests.databases import in_database
 from tests.processes import Process, Stack, children, is_running
 from workers.dev.embedded import free_port
+from workers.dev.guard import spawn
 from workers.dev.postgres import Postgres
 from workers.dev.redis import Redis
 
@@ -121,7 +124,7 @@ class World:
         self.relays: list[Process] = []
         self.api_url = ""
         self.sink_url = ""
-        self._sink: asyncio.subprocess.Process | None = None
+        self._sink: subprocess.Popen[bytes] | None = None
         self._counted: dict[str, dict[str, int]] = {}
         self._refused = 0
 
@@ -129,6 +132,7 @@ class World:
         admin = await asyncpg.connect(self.postgres.url)
         await admin.execute(f"CREATE DATABASE {urlsplit(self.database_url).path.lstrip('/')} TEMPLATE {TEMPLATE}")
         await admin.close()
+        self._pool = await asyncpg.create_pool(self.database_url, min_size=0, max_size=4, timeout=5)
         self._ports = {name: await road.start() for name, road in self.roads.items()}
         self.api_url = f"http://127.0.0.1:{self._ports[Road.CLIENT_API]}"
         await self._start_sink()
@@ -143,9 +147,10 @@ class World:
         self.stack.close()
         for road in self.roads.values():
             await road.close()
+        self._pool.terminate()
         if self._sink is not None:
             self._sink.kill()
-            await self._sink.wait()
+            self._sink.wait()
 
     def start_api(self) -> Process:
         self.api = self.stack.start("api", "--port", str(self.api_port), env=self._env("api", Road.API_POSTGRES))
@@ -160,11 +165,10 @@ class World:
 
     async def fetch(self, statement: str, *args: object) -> list[asyncpg.Record]:
         """Rows by a road that no fault is on, but the server's own."""
-        connection = await asyncpg.connect(self.database_url, timeout=5)
         try:
-            return await connection.fetch(statement, *args)
-        finally:
-            await connection.close()
+            return await self._pool.fetch(statement, *args)
+        except AWAY:
+            return await self._pool.fetch(statement, *args)  # a session from before a restart
 
     async def next_run(self, shape: Shape, folder: Path) -> None:
         """Makes ready for another run of the same processes: no job is left of the one before."""
@@ -180,7 +184,7 @@ class World:
         return {name: dict(Counter(seen) - Counter(self._counted.get(name))) for name, seen in counts.items()}
 
     async def _sink_counts(self) -> dict[str, dict[str, int]]:
-        async with httpx.AsyncClient(base_url=self.sink_url) as client:
+        async with httpx.AsyncClient(base_url=self.sink_url, verify=False) as client:
             counts: dict[str, Any] = (await client.get("/counts")).json()
         return {name: seen for name, seen in counts.items() if isinstance(seen, dict)}
 
@@ -213,12 +217,17 @@ class World:
         return {"OUTLAST_DATABASE_URL": _through(self.database_url, self._ports[postgres]), **to_redis, **clock}
 
     async def _start_sink(self) -> None:
-        with self._sink_log.open("wb") as log:
-            self._sink = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "examples.sink", "--port", "0"), stdout=asyncio.subprocess.PIPE, stderr=log
-            )
-        assert self._sink.stdout is not None
-        self.sink_url = (await self._sink.stdout.readline()).decode().split()[1]
+        said = self._sink_log.with_suffix(".out")
+        with self._sink_log.open("wb") as log, said.open("wb") as out:
+            words = [sys.executable, "-m", "examples.sink", "--port", "0"]
+            self._sink = spawn(words, signal.SIGKILL, stdout=out, stderr=log)
+
+        async def ready() -> bool:
+            return said.read_bytes().endswith(b"\n")
+
+        if not await until(ready, READY_SECONDS):
+            raise TimeoutError(f"the sink is not ready: {self._sink_log.read_text()}")
+        self.sink_url = said.read_text().split()[1]
 
 
 def _through(url: str, port: int) -> str:

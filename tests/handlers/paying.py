@@ -19,7 +19,7 @@ class Order(BaseModel):
 
 
 async def file_at_desk(desk: str, ticket: str, *, idempotency_key: str) -> str:
-    async with httpx.AsyncClient(base_url=desk, timeout=20) as client:
+    async with httpx.AsyncClient(base_url=desk, timeout=20, verify=False) as client:
         answer = await client.post("/filings", json={"ticket": ticket}, headers={"Idempotency-Key": idempotency_key})
     answer.raise_for_status()
     return answer.json()["filing_id"]

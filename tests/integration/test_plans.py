@@ -23,7 +23,7 @@ from app.settings import Settings
 from app.store.database import Session, connect, sql
 from app.store.fleet import LOCK_CLASS
 from bench.load_history import Sizes, load
-from tests.conftest import in_database
+from tests.databases import in_database
 
 HISTORY = Sizes(outcomes=50_000, dead=20_000, waiting=20_000)
 BATCH = 50

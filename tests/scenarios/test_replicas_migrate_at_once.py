@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from app.settings import Settings
 from app.store.database import Database, Session, connect
 from app.store.revision import HEAD, REVISIONS
-from tests.conftest import in_database
+from tests.databases import in_database
 from tests.processes import ROOT, Process, Stack
 
 REPLICAS = 3

@@ -48,12 +48,16 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A run by its number in part N of the scenarios. `only_long`: too long for a laptop's minutes."""
+    """A run by its number in part N of the scenarios.
+
+    `only_long`: too long for a laptop's minutes. `alone`: what it measures has no room for a neighbour.
+    """
 
     name: str
     title: str
     measure: Callable[[Scene, random.Random], Awaitable[Sheet]]
     only_long: bool = False
+    alone: bool = True
 
 
 def quantile(values: Sequence[float], share: float) -> float:

@@ -75,4 +75,4 @@ async def _not_dead_after_three(scene: Scene, poisons: Sequence[str]) -> list[Fi
     ]
 
 
-RUN = Measured("N9", "jobs that kill their process", measure)
+RUN = Measured("N9", "jobs that kill their process", measure, alone=False)

@@ -13,7 +13,7 @@ from tests.chaos.measured.load import saturated
 from tests.chaos.measured.scene import Scene
 from tests.chaos.measured.windows import alternate
 
-TURNS, SECONDS = (2, 30.0) if LONG else (2, 3.0)
+TURNS, SECONDS = (2, 30.0) if LONG else (1, 4.0)
 WAITING = 3_000
 LEAST_PERCENT = 80
 

@@ -77,4 +77,4 @@ async def measure(scene: Scene, dice: random.Random) -> Sheet:
     )
 
 
-RUN = Measured("N20", "submits that commit late", measure)
+RUN = Measured("N20", "submits that commit late", measure, alone=False)

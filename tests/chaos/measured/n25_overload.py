@@ -10,7 +10,7 @@ from tests.chaos.measured.load import offered, saturated
 from tests.chaos.measured.scene import Scene
 from tests.chaos.measured.windows import Windows, rate
 
-TURNS, SECONDS = (3, 20.0) if LONG else (2, 3.0)
+TURNS, SECONDS = (3, 20.0) if LONG else (1, 3.0)
 HOLD_SECONDS = 0.5
 WAITING = 1_000
 OVERLOAD = 1.5

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from app.settings import Settings
 from tests.chaos.measured import handlers
 from tests.chaos.world import TEMPLATE, until
-from tests.conftest import in_database
+from tests.databases import in_database
 from tests.processes import Process, Stack, is_running
 from workers.dev.embedded import free_port
 from workers.dev.postgres import Postgres
@@ -63,7 +63,7 @@ class Scene:
         self.stack.relay()
         port = free_port()
         self.api = self.stack.start("api", "--port", str(port))
-        self.http = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=CALL_SECONDS)
+        self.http = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=CALL_SECONDS, verify=False)
         if not await until(self._ready, READY_SECONDS):
             raise TimeoutError(f"the workers are not ready: {self.stack.processes[0].log_tail()}")
         return self
