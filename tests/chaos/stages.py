@@ -11,7 +11,7 @@ from tests.chaos.measured.runner import RUNS
 from tests.chaos.plan import Shape
 from tests.chaos.runs import SHAPES
 
-LANES = 3
+LANES = 2
 WORLD_SECONDS = 9.0  # to start a world and to end it
 CLOSING_SECONDS = 3.0
 MEASURED_SECONDS = 9.0
