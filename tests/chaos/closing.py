@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
+import asyncpg
 import redis
 
+from app.settings import Settings
 from app.transport import keys
+from tests.chaos import oracle
 from tests.chaos.records import Finding
 from tests.chaos.world import HANDLER_LOG, World, until
-from tests.processes import children
+from tests.processes import Stack, children
+from workers.dev.redis import Redis
+
+
+class Site(Protocol):
+    """Servers and processes that a run leaves behind."""
+
+    @property
+    def redis(self) -> Redis: ...
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def stack(self) -> Stack: ...
+    async def fetch(self, statement: str, *args: object) -> list[asyncpg.Record]: ...
+
 
 QUIET_SECONDS = 6.0  # and a lease: what nobody acknowledged is taken over when it has been idle for so long
 IDLE = """
@@ -33,9 +50,9 @@ class Weight:
     rss_kib: int
 
 
-def weigh(world: World) -> dict[int, Weight]:
+def weigh(site: Site) -> dict[int, Weight]:
     """Every process at work, children included, by its pid; a child that is kept ready has no connection yet."""
-    pids = [pid for one in world.stack.processes if one.alive() for pid in (one.pid, *children(one.pid))]
+    pids = [pid for one in site.stack.processes if one.alive() for pid in (one.pid, *children(one.pid))]
     weights = {pid: _weight(pid) for pid in pids}
     return {pid: weight for pid, weight in weights.items() if weight is not None and weight.sockets}
 
@@ -47,22 +64,26 @@ async def look(world: World, before: Mapping[int, Weight]) -> list[Finding]:
         for one in (world.api, *world.relays, *world.workers)
         if not one.alive()
     ]
-    audit = await asyncio.to_thread(world.stack.run, "audit")
-    if audit.returncode != 0:
-        findings.append(Finding("audit", "", f"exit {audit.returncode}: {audit.stdout[-1000:]}{audit.stderr[-500:]}"))
-    findings += await _broker(world)
-    findings += await _idle(world)
-    findings += await _grown(world, before)
+    return findings + await left(world, before)
+
+
+async def left(site: Site, before: Mapping[int, Weight]) -> list[Finding]:
+    """What is wrong with record, broker, sessions and processes; `before` as in `look`."""
+    findings = await oracle.checks(site.settings)
+    findings += await _broker(site)
+    findings += await _idle(site)
+    findings += await _grown(site, before)
     return findings
 
 
 async def end(world: World) -> list[Finding]:
-    """Stops the processes; who is left."""
-    return [Finding("orphan", "", left) for left in await world.stop()]
+    """The audit, as an operator runs it; then stops the processes: who is left."""
+    audit = await oracle.command(world.stack)
+    return audit + [Finding("orphan", "", left) for left in await world.stop()]
 
 
-async def _broker(world: World) -> list[Finding]:
-    address, stream = world.redis.address, keys.stream("default")
+async def _broker(site: Site) -> list[Finding]:
+    address, stream = site.redis.address, keys.stream("default")
     left = {"entries": 0, "pending": 0}
 
     async def empty() -> bool:
@@ -71,27 +92,25 @@ async def _broker(world: World) -> list[Finding]:
             left["pending"] = broker.xpending(stream, keys.GROUP)["pending"] if broker.exists(stream) else 0
         return not any(left.values())
 
-    return (
-        [] if await until(empty, world.settings.lease_seconds + QUIET_SECONDS) else [Finding("broker", "", f"{left}")]
-    )
+    return [] if await until(empty, site.settings.lease_seconds + QUIET_SECONDS) else [Finding("broker", "", f"{left}")]
 
 
-async def _idle(world: World) -> list[Finding]:
+async def _idle(site: Site) -> list[Finding]:
     left: list[str] = []
 
     async def none() -> bool:
-        left[:] = [row["application_name"] for row in await world.fetch(IDLE)]
+        left[:] = [row["application_name"] for row in await site.fetch(IDLE)]
         return not left
 
     return [] if await until(none, QUIET_SECONDS) else [Finding("idle in transaction", "", name) for name in left]
 
 
-async def _grown(world: World, before: Mapping[int, Weight]) -> list[Finding]:
+async def _grown(site: Site, before: Mapping[int, Weight]) -> list[Finding]:
     """Processes that have done a whole run before and hold more now, also after a while."""
     grown: dict[int, str] = {}
 
     async def as_before() -> bool:
-        after = weigh(world)
+        after = weigh(site)
         grown.clear()
         grown.update({pid: f"{before[pid]} and now {after[pid]}" for pid in before.keys() & after.keys()})
         for pid in list(grown):

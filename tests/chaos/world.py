@@ -44,7 +44,7 @@ CLOCKS: dict[str, float] = {
     "lease_seconds": 5,
     "suspect_seconds": 2,
     "heartbeat_seconds": 0.2,
-    "sweep_seconds": 0.05,
+    "sweep_seconds": 0.1,
     "backoff_base_seconds": 0.1,
     "backoff_cap_seconds": 1,
     "republish_seconds": 1,

@@ -22,6 +22,7 @@ async def fail_over(scene: Scene, _: float) -> str | None:
     """What was published and acknowledged meanwhile is unknown to the one, and then to the other."""
     master = scene.world.redis
     with _server_like(master) as replica:
+        command(master, "CONFIG", "SET", "repl-diskless-sync-delay", 0)
         command(replica, "CONFIG", "SET", "masterauth", master.address.password)
         command(replica, "REPLICAOF", "127.0.0.1", master.address.port)
         if not await until(lambda: _synchronous(replica), SYNC_SECONDS):

@@ -8,7 +8,8 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from tests.chaos import report
+from tests.chaos import closing, report
+from tests.chaos.closing import Weight
 from tests.chaos.measured import (
     n05_ended_stays,
     n09_poison,
@@ -42,6 +43,8 @@ MODULES = (
 )
 RUNS: Sequence[Measured] = [module.RUN for module in MODULES if LONG or not module.RUN.only_long]
 
+IDLE_SECONDS = 60.0 if LONG else 0.0  # before the last look
+
 
 async def run_measured(
     runs: Sequence[Measured], seed: int, postgres: Postgres, redis: Redis, folder: Path
@@ -52,11 +55,15 @@ async def run_measured(
         home = folder / left[0].name
         home.mkdir(parents=True)
         async with Scene(postgres, redis, home) as scene:
-            ok = True
+            ok, weights = True, dict[int, Weight]()
             while left and ok:
                 run, began = left.pop(0), time.monotonic()
                 try:
                     sheet = await _run(run, scene, random.Random(f"{run.name}:{seed}"))
+                    if not left:
+                        await asyncio.sleep(IDLE_SECONDS)
+                    sheet.findings += await closing.left(scene, weights)
+                    weights = weights or closing.weigh(scene)
                 except Exception as error:
                     ok = False
                     yield report.of_failure(run.name, run.title, error, time.monotonic() - began)
@@ -70,8 +77,5 @@ async def _run(run: Measured, scene: Scene, dice: random.Random) -> Sheet:
     if not await scene.all_ended():
         sheet.findings.append(Finding("stuck", "", f"jobs are open {END_SECONDS:.0f} s after the run"))
     sheet.findings += [Finding("lost", job, "accepted, and has not ended") for job in await scene.lost(first)]
-    audit = await asyncio.to_thread(scene.stack.run, "audit")
-    if audit.returncode != 0:
-        sheet.findings.append(Finding("audit", "", f"exit {audit.returncode}: {audit.stdout[-1_000:]}"))
     await scene.settle()
     return sheet

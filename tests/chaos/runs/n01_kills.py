@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.chaos.plan import Shape
 from tests.chaos.promises import Count, Promise
-from tests.chaos.runs.loads import SLOWER
+from tests.chaos.runs.loads import HASTY, SLOWER
 
 SHORT = Shape(
     "N1",
@@ -16,7 +16,7 @@ SHORT = Shape(
     faults={"worker killed": 13, "worker and supervisor killed": 2, "relay killed": 1, "API killed": 1},
     wanted={"worker killed": 13, "worker and supervisor killed": 2, "rescued": 15},
     mix=SLOWER,
-    settings={"worker_concurrency": 6},
+    settings=HASTY,
     workers=3,
     promises=(Promise(Count.RUNS_AGAIN, "worker killed", 1.0, share=0.5),),
 )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.chaos.plan import Shape
 from tests.chaos.promises import Count, Promise
-from tests.chaos.runs.loads import SLOW
+from tests.chaos.runs.loads import HASTY, SLOW
 
 SHORT = Shape(
     "N6",
@@ -17,7 +17,7 @@ SHORT = Shape(
     wanted={"worker frozen": 6, "late refused": 6},
     mix=SLOW,
     slow_seconds=(0.3, 0.9),
-    settings={"suspect_seconds": 1, "lease_seconds": 2, "worker_concurrency": 6},
+    settings=HASTY,
     workers=3,
     at_once=2,
     promises=(Promise(Count.RUNS_AGAIN, "worker frozen", 6.0, share=0.5),),

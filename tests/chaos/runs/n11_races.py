@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tests.chaos.plan import Shape
 from tests.chaos.records import Part
+from tests.chaos.runs.loads import HASTY
 
 SHORT = Shape(
     "N11",
@@ -16,7 +17,7 @@ SHORT = Shape(
     wanted={"rescue races": 10, "rescued": 3, "cancelled": 40, "cancel refused": 5},
     mix={Part.OK: 40, Part.SLOW: 45, Part.FLAKY: 10, Part.EFFECT: 5},
     slow_seconds=(0.2, 0.6),
-    settings={"worker_concurrency": 6},
+    settings=HASTY,
     workers=3,
     at_once=4,
     cancel_share=0.7,

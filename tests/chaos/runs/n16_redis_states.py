@@ -20,12 +20,12 @@ SHORT = Shape(
     settings=PATIENT,
     charges=False,
     refuses=False,
-    lasting_seconds=3,
+    lasting_seconds=2,
 )
 LONG = replace(
     SHORT,
-    jobs=2_400,
-    seconds=100,
+    jobs=3_000,
+    seconds=130,
     faults=dict.fromkeys(EACH, 2),
     wanted=dict.fromkeys(EACH, 2),
     lasting_seconds=10,
