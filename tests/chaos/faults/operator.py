@@ -13,6 +13,7 @@ REPLAY_ID = "chaos"
 BEGUN_SECONDS = 30.0
 REPLAY_KILLED_WITHIN_SECONDS = 2.2
 
+SUBMITTED = "SELECT count(*) FROM jobs"
 DEAD = "SELECT job_id::text FROM dead_letters"
 
 
@@ -46,8 +47,9 @@ def _replay(scene: Scene) -> Process:
 
 
 async def _until_all_dead(scene: Scene) -> None:
-    async def nothing_open() -> bool:
-        return not await scene.world.fetch(OPEN)
+    async def all_ended() -> bool:
+        [[submitted]] = await scene.world.fetch(SUBMITTED)
+        return submitted == scene.world.shape.jobs and not await scene.world.fetch(OPEN)
 
-    await until(nothing_open, ALL_DEAD_SECONDS)
+    await until(all_ended, ALL_DEAD_SECONDS)
     scene.to_replay = frozenset(row["job_id"] for row in await scene.world.fetch(DEAD))
