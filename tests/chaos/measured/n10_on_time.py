@@ -56,4 +56,4 @@ def _spread(shares: list[float]) -> list[Figure]:
     ]
 
 
-RUN = Measured("N10", "schedules and back-off", measure, alone=False)
+RUN = Measured("N10", "schedules and back-off", measure)
