@@ -2,8 +2,8 @@
 
     python -m tests.chaos N2
 
-A world on each transport, both at the same time. Afterwards every hit is judged by what is right at its point, and each
-world by the rules of all runs.
+A world on each transport, both at the same time; in a long run two on each, which share the hits. Afterwards every hit
+is judged by what is right at its point, and each world by the rules of all runs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -39,6 +40,7 @@ SHORT: Mapping[str, Mapping[Action, int]] = {
 LONG: Mapping[str, Mapping[Action, int]] = {
     transport: {Action.KILL: 50, Action.RAISE: 5, Action.STOP: 5} for transport in ("redis", "pg")
 }
+WORLDS = 2 if os.environ.get("LONG") else 1  # on each transport
 SECONDS = 1_500.0 if os.environ.get("LONG") else 65.0  # about
 
 
@@ -55,8 +57,15 @@ async def row(postgres: Postgres, redis: Redis, folder: Path) -> Row:
     """Hits every point as often as the size says; logs go to `folder`. Under the row stands the matrix."""
     began = time.monotonic()
     sizes = LONG if os.environ.get("LONG") else SHORT
-    worlds = [_in_one_world(transport, size, postgres, redis, folder / transport) for transport, size in sizes.items()]
-    ran = await asyncio.gather(*worlds)
+    with ExitStack() as servers:
+        brokers = [redis, *(servers.enter_context(_another_redis(folder, nth)) for nth in range(1, WORLDS))]
+        ran = await asyncio.gather(
+            *(
+                _in_one_world(transport, list(_order_of_hits(transport, size, nth)), postgres, broker, folder, nth)
+                for transport, size in sizes.items()
+                for nth, broker in enumerate(brokers)
+            )
+        )
     history = together([one.history for one in ran])
     findings = [finding for one in ran for finding in one.findings]
     shape = Shape(NAME, TITLE, jobs=0, seconds=0, faults={})
@@ -65,12 +74,12 @@ async def row(postgres: Postgres, redis: Redis, folder: Path) -> Row:
 
 
 async def _in_one_world(
-    transport: str, size: Mapping[Action, int], postgres: Postgres, redis: Redis, folder: Path
+    transport: str, order: Sequence[tuple[Case, Action, int]], postgres: Postgres, redis: Redis, folder: Path, nth: int
 ) -> Ran:
     hits: list[Hit] = []
-    async with ground(transport, postgres, redis, folder) as here:
-        for case, action, nth in _order_of_hits(transport, size):
-            if (one := await hit(here, case, action, nth)) is not None:
+    async with ground(transport, postgres, redis, folder / f"{transport}-{nth}") as here:
+        for case, action, number in order:
+            if (one := await hit(here, case, action, number)) is not None:
                 hits.append(one)
         await here.quiet()
         here.faults.scene.to_replay = frozenset(one.job_id for one in hits if one.case.deed is Deed.REPLAY)
@@ -81,9 +90,16 @@ async def _in_one_world(
         return Ran(history, hits, [*findings, *await closing.end(here.world)])
 
 
-def _order_of_hits(transport: str, size: Mapping[Action, int]) -> Iterator[tuple[Case, Action, int]]:
+def _order_of_hits(transport: str, size: Mapping[Action, int], nth: int) -> Iterator[tuple[Case, Action, int]]:
+    """Those of one world of several: the `nth` of each `WORLDS` hits of a point."""
     for action, count in size.items():
-        for nth in range(count):
+        for number in range(nth, count, WORLDS):
             for case in CASES:
                 if case.can(action, transport):
-                    yield case, action, nth
+                    yield case, action, number
+
+
+def _another_redis(folder: Path, nth: int) -> Redis:
+    home = folder / f"broker-{nth}"
+    home.mkdir(parents=True)
+    return Redis(home, durable=False)

@@ -152,7 +152,7 @@ async def ground(transport: str, postgres: Postgres, broker: Redis, folder: Path
     """A world on this transport, ready to be hit."""
     orders = folder / "failpoints"
     orders.mkdir(parents=True, mode=0o700)
-    world = World(_shape(transport), postgres, broker, folder)
+    world = World(_shape(folder.name), postgres, broker, folder)
     world.settings = world.settings.model_copy(update={"transport": transport, "failpoints": str(orders)})
     world.stack.settings = world.settings
     async with world:
@@ -176,5 +176,5 @@ def let_go(pid: int) -> None:
         os.kill(pid, signal.SIGCONT)
 
 
-def _shape(transport: str) -> Shape:
-    return Shape(f"N2_{transport}", "", jobs=0, seconds=0, faults={}, settings=CLOCKS, workers=WORKERS)
+def _shape(name: str) -> Shape:
+    return Shape(f"N2_{name.replace('-', '_')}", "", jobs=0, seconds=0, faults={}, settings=CLOCKS, workers=WORKERS)
