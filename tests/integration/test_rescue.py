@@ -7,16 +7,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-import asyncpg
 import pytest
 
 from app.domain.errors import DatabaseAway
 from app.settings import Settings
 from app.store import fleet
 from app.store.audit import conservation
-from app.store.database import Database, connect
+from app.store.database import Database, connect, sql
 from app.store.fleet import Suspect
-from tests.integration.world import World
+from tests.integration.world import KIND, World
 from workers.rescuer import Rescuer
 
 
@@ -164,20 +163,25 @@ async def test_nobody_rescues_itself(world: World, settings: Settings) -> None:
     assert await fleet.rescue(world.session, settings, suspects, world.worker_id) == []
 
 
-async def test_a_claim_in_flight_does_not_escape_the_rescue(world: World, settings: Settings) -> None:
+@pytest.mark.parametrize("statement", ["claim", "claim_due"])
+async def test_a_claim_in_flight_does_not_escape_the_rescue(world: World, settings: Settings, statement: str) -> None:
     """The rescue waits for the claim's lock on the worker's row, and then sees the lease."""
     [job_id] = await world.submit()
     await world.beat()
     [seen] = await fleet.observed(world.session)
+    grace = settings.suspect_seconds
+    wanted: dict[str, tuple[object, ...]] = {
+        "claim": ([job_id], world.worker_id, [KIND], grace, grace, False),
+        "claim_due": ("default", world.worker_id, [KIND], grace, grace, 1, 0.0),
+    }
     claim = await connect(settings, "a claim in flight")
     rescuing = await connect(settings, "a rescue")
     try:
         async with claim.transaction():
-            await claim.fetch("SELECT id FROM workers WHERE id = $1 FOR KEY SHARE", world.worker_id)
+            assert len(await claim.fetch(sql(statement), *wanted[statement])) == 1
             suspects = [Suspect(seen.id, seen.heartbeat_at, need_lock=False)]
             rescue = asyncio.create_task(fleet.rescue(rescuing, settings, suspects, uuid4()))
-            await world.until_waiting_for_locks(1)
-            await lease_by_hand(claim, world)
+            await asyncio.wait_for(world.until_waiting_for_locks(1), 10)
         assert [one.job_id for one in await rescue] == [job_id]
     finally:
         claim.terminate()
@@ -198,16 +202,6 @@ async def test_a_lease_that_an_open_transaction_holds_keeps_no_other_job_from_it
 
     assert [one.job_id for one in await watch.rescuer.run_once()] == [held.id]
     assert await conservation(world.db) == []
-
-
-async def lease_by_hand(connection: asyncpg.Connection, world: World) -> None:
-    await connection.execute(
-        "WITH moved AS (DELETE FROM outbox RETURNING *) "
-        "INSERT INTO leases (job_id, kind, queue, priority, worker_id, started_at, run_until, timeout_seconds, "
-        "attempt, retries, max_retries, crashes, releases) SELECT job_id, kind, queue, priority, $1, now(), "
-        "now() + interval '1 minute', timeout_seconds, attempt + 1, retries, max_retries, crashes, releases FROM moved",
-        world.worker_id,
-    )
 
 
 async def test_the_first_crash_costs_no_time_a_later_one_backs_off_and_the_last_start_is_alone(
