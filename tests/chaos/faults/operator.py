@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.chaos.faults.scene import Scene, fault
+from tests.chaos.faults.scene import EXIT_SECONDS, Scene, fault
 from tests.chaos.world import OPEN, until
 from tests.processes import Process
 
 ALL_DEAD_SECONDS = 30.0
 REPLAY_ID = "chaos"
+RATE_PER_SECOND = 40
 BEGUN_SECONDS = 30.0
 REPLAY_KILLED_WITHIN_SECONDS = 2.2
 
@@ -38,11 +39,22 @@ async def kill_replay(scene: Scene, draw: float) -> str | None:
 async def finish_replay(scene: Scene) -> None:
     """The same command once more, to its end, when it was killed in this run."""
     if scene.to_replay:
-        await scene.must_leave(_replay(scene))
+        await scene.must_leave(_replay(scene), EXIT_SECONDS + len(scene.to_replay) / RATE_PER_SECOND)
 
 
 def _replay(scene: Scene) -> Process:
-    words = ["dead", "replay", "--all", "--reason", "fixed", "--replay-id", REPLAY_ID, "--rate", "40/s", "--yes"]
+    words = [
+        "dead",
+        "replay",
+        "--all",
+        "--reason",
+        "fixed",
+        "--replay-id",
+        REPLAY_ID,
+        "--rate",
+        f"{RATE_PER_SECOND}/s",
+        "--yes",
+    ]
     return scene.world.stack.start(*words)
 
 

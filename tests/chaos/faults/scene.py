@@ -28,13 +28,13 @@ class Scene:
     to_replay: frozenset[str] = frozenset()
     busy: set[int] = field(default_factory=set[int])
 
-    async def must_leave(self, process: Process) -> None:
+    async def must_leave(self, process: Process, seconds: float = EXIT_SECONDS) -> None:
         """Waits for the end of a process; no end in time, or a code other than 0, is a finding."""
 
         async def ended() -> bool:
             return not process.alive()
 
-        if not await until(ended, EXIT_SECONDS) or process.popen.returncode != 0:
+        if not await until(ended, seconds) or process.popen.returncode != 0:
             self.findings.append(Finding("exit", "", f"{process.name} {process.pid}: {process.popen.returncode}"))
 
 
