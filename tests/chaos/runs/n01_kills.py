@@ -12,7 +12,7 @@ SHORT = Shape(
     "N1",
     "workers, a relay, the API killed",
     jobs=500,
-    seconds=16,
+    seconds=20,
     faults={"worker killed": 13, "worker and supervisor killed": 2, "relay killed": 1, "API killed": 1},
     wanted={"worker killed": 13, "worker and supervisor killed": 2, "rescued": 15},
     mix=SLOWER,
@@ -22,8 +22,8 @@ SHORT = Shape(
 )
 LONG = replace(
     SHORT,
-    jobs=5_600,
-    seconds=180,
+    jobs=7_000,
+    seconds=400,  # a supervisor that lost several children within 2 s of life waits ever longer, and is meant to
     faults={"worker killed": 180, "worker and supervisor killed": 20, "relay killed": 6, "API killed": 6},
     wanted={"worker killed": 180, "worker and supervisor killed": 20, "rescued": 200},
 )
