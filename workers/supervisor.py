@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from uuid import UUID, uuid4
 
 import uvloop
@@ -49,6 +50,7 @@ class Child:
 
     def __init__(self, on_end: Callable[[Child, str, int], None]) -> None:
         self.orders: Orders | None = None
+        self.lost_jobs = asyncio.Event()  # its end was charged to some
         self.ordered_at = time.monotonic()  # without orders: since it was started
         with blocked():
             self._popen = subprocess.Popen(
@@ -189,16 +191,19 @@ class Supervisor:
             self._exit_code = self._exit_code or EXIT_NOT_DRAINED
         if child.orders is not None:
             log.warning("child_ended", worker=str(child.orders.worker_id), as_role=child.orders.role, cause=cause)
-            self._spawn(self._bury(child.orders.worker_id, cause))
+            self._spawn(self._bury(child, child.orders.worker_id, cause))
         if not self._stopping.is_set():
             self._spawn(self._replace(child))
 
-    async def _bury(self, worker_id: UUID, cause: str) -> None:
+    async def _bury(self, child: Child, worker_id: UUID, cause: str) -> None:
         """Says that the child is gone and takes its jobs back, until PostgreSQL has heard it."""
         while True:
             try:
                 await self._fleet.leave(worker_id, cause)
-                self._on_rescue(await self._rescuer.run_once())
+                rescued = await self._rescuer.run_once()
+                self._on_rescue(rescued)
+                if rescued:
+                    child.lost_jobs.set()
                 return
             except DatabaseAway as error:
                 log.warning("death_not_told_yet", worker=str(worker_id), error=str(error))
@@ -207,11 +212,18 @@ class Supervisor:
             await asyncio.sleep(AGAIN_SECONDS)
 
     async def _replace(self, child: Child) -> None:
-        """Another child in its place: at once after a long life, ever later after short ones."""
+        """Another child in its place: at once after a long life, ever later after short ones.
+
+        A life that ended with jobs is paid for by them, and their budgets keep it from going on for ever: whoever waits
+        beside them need not wait for that.
+        """
         lived = child.age_seconds()
         self._short_lives = self._short_lives + 1 if lived < SHORT_LIFE_SECONDS else 0
         if self._short_lives > 1:
-            await asyncio.sleep(min(RESTART_SECONDS_MAX, AGAIN_SECONDS * 2**self._short_lives))
+            pause = min(RESTART_SECONDS_MAX, AGAIN_SECONDS * 2**self._short_lives)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(child.lost_jobs.wait(), pause)
+                self._short_lives = 0
         if self._stopping.is_set():
             return
         if child.orders is not None and child.orders.last_start is None:
