@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,10 @@ FILE_COPY_SINCE = 150_000
 
 for _name in [name for name in os.environ if name.startswith("OUTLAST_") and name not in BINARY_OVERRIDES]:
     del os.environ[_name]
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts what it runs in the background so, and every process of a test would inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
