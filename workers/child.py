@@ -34,6 +34,8 @@ async def _live(settings: Settings, registry: Registry, orders: Orders, watch: P
     worker = Worker(settings, registry, orders, db, transactions)
     loop = asyncio.get_running_loop()
     watch.on_orphaned = lambda: loop.call_soon_threadsafe(worker.hurry)
+    if watch.orphaned:
+        worker.hurry()  # nobody was there to be told: what it took now would be lost with it
     return await worker.run()
 
 

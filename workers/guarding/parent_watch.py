@@ -18,11 +18,13 @@ ORPHAN_SECONDS = 3.0
 class ParentWatch:
     """Calls `on_orphaned` once, from its thread, and ends the process with `exit_code` some seconds later.
 
-    `parent` is told by the parent: it may be gone before the first look.
+    `parent` is told by the parent: it may be gone before the first look, and `orphaned` be true before anyone could
+    set `on_orphaned`.
     """
 
     def __init__(self, exit_code: int, *, parent: int) -> None:
         self.on_orphaned: Callable[[], object] = lambda: None
+        self.orphaned = False
         self._exit_code = exit_code
         self._parent = parent
 
@@ -32,6 +34,7 @@ class ParentWatch:
     def _run(self) -> None:
         while os.getppid() == self._parent:
             time.sleep(LOOK_SECONDS)
+        self.orphaned = True
         self.on_orphaned()
         time.sleep(ORPHAN_SECONDS)
         os._exit(self._exit_code)
