@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 import urllib.error
 from datetime import UTC, datetime, timedelta
 from email.message import Message
 from email.utils import format_datetime
+from types import ModuleType
 from typing import Any
 
 import httpx
@@ -256,3 +258,8 @@ def test_failures_of_one_kind_share_a_fingerprint_and_others_do_not() -> None:
 
 def test_answers_with_different_status_do_not_share_a_fingerprint() -> None:
     assert failure_of(answered(404)).fingerprint != failure_of(answered(422)).fingerprint
+
+
+def test_a_client_that_another_thread_is_just_loading_hides_no_passing_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "httpx", ModuleType("httpx"))
+    assert is_passing(ending_of(ConnectionError("refused")))

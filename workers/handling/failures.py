@@ -135,7 +135,8 @@ def _foreign_ending(error: BaseException) -> Ending:
 def _httpx_passing() -> Iterator[type[Exception]]:
     """Httpx's passing errors: only where a handler has loaded it can it have raised one, and it is slow to load."""
     httpx = sys.modules.get("httpx")
-    return (getattr(httpx, name) for name in HTTPX_PASSING) if httpx else iter(())
+    found = (getattr(httpx, name, None) for name in HTTPX_PASSING)  # another thread may be about to load it
+    return (error for error in found if error is not None)
 
 
 def _gravity(ending: Ending) -> tuple[int, float]:
