@@ -8,6 +8,9 @@ DATA ?= .outlast
 
 UV := $(shell uv --version >/dev/null 2>&1 && command -v uv || echo .venv-tools/bin/uv)
 
+# Hundreds of processes are started here: where no bytecode may be written, half of their work is to compile.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -19,7 +22,7 @@ help: ## This list
 	.venv-tools/bin/python -m pip install --quiet uv
 
 .venv/.synced: pyproject.toml uv.lock | $(filter .venv-tools/%,$(UV))
-	UV_PYTHON_DOWNLOADS=never $(UV) sync --quiet --frozen
+	UV_PYTHON_DOWNLOADS=never $(UV) sync --quiet --frozen --compile-bytecode
 	@touch $@
 
 .PHONY: setup
