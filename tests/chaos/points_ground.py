@@ -64,6 +64,7 @@ class Ground:
     findings: list[Finding] = field(default_factory=list[Finding])
     loops: list[asyncio.Task[None]] = field(default_factory=list[asyncio.Task[None]])
     one_question: asyncio.Lock = field(default_factory=asyncio.Lock)
+    ids: dict[str, str] = field(default_factory=dict[str, str])
 
     def order(self, action: Action, point: Point, detail: str) -> int:
         """Lays an order out; how many there were before."""
@@ -85,8 +86,9 @@ class Ground:
 
     async def job(self, key: str) -> str | None:
         """The id of the job that was submitted with this key."""
-        rows = await self._fetch(JOB, key)
-        return rows[0]["job_id"] if rows else None
+        if key not in self.ids and (rows := await self._fetch(JOB, key)):
+            self.ids[key] = rows[0]["job_id"]
+        return self.ids.get(key)
 
     async def ended_at(self, key: str, attempt: int = 1) -> float | None:
         """When the job of this key ended in this attempt or a later one."""

@@ -37,7 +37,7 @@ RELAYS = 2
 TEMPLATE = "chaos"
 HANDLER_LOG = "handlers.log"
 READY_SECONDS = 120.0
-POLL_SECONDS = 0.02
+POLL_SECONDS = 0.05
 EXIT_SECONDS = 20.0
 
 CLOCKS: dict[str, float] = {

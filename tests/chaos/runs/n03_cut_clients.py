@@ -11,7 +11,7 @@ SHORT = Shape(
     "N3",
     "clients cut off after sending",
     jobs=500,
-    seconds=10,
+    seconds=8,
     faults={"request cut off": 60},
     wanted={"request cut off": 60, "cut": 60},
     settings=PATIENT,

@@ -11,7 +11,7 @@ SHORT = Shape(
     "N4",
     "answers to COMMIT and XADD swallowed",
     jobs=600,
-    seconds=12,
+    seconds=9,
     faults={
         "API commit swallowed": 10,
         "worker commit swallowed": 14,

@@ -12,7 +12,7 @@ SHORT = Shape(
     "N6",
     "workers frozen past their lease",
     jobs=300,
-    seconds=15,
+    seconds=12,
     faults={"worker frozen": 6},
     wanted={"worker frozen": 6, "late refused": 6},
     mix=SLOW,

@@ -12,7 +12,7 @@ SHORT = Shape(
     "N11",
     "cancels race claims, ends, rescues",
     jobs=430,
-    seconds=13,
+    seconds=11,
     faults={"cancels race rescues": 10},
     wanted={"rescue races": 10, "rescued": 3, "cancelled": 40, "cancel refused": 5},
     mix={Part.OK: 40, Part.SLOW: 45, Part.FLAKY: 10, Part.EFFECT: 5},

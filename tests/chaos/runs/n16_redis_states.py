@@ -13,7 +13,7 @@ SHORT = Shape(
     "N16",
     "Redis full, read-only, frozen, stale",
     jobs=350,
-    seconds=16,
+    seconds=13,
     faults=dict.fromkeys(EACH, 1),
     wanted=dict.fromkeys(EACH, 1),
     mix=SLOWER,

@@ -12,7 +12,7 @@ SHORT = Shape(
     "N17",
     "PostgreSQL restarted, killed",
     jobs=400,
-    seconds=12,
+    seconds=10,
     faults={"PostgreSQL restarted": 3, "postmaster killed": 1},
     wanted={"PostgreSQL restarted": 3, "postmaster killed": 1},
     mix=SLOWER,
