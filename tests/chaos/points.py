@@ -41,7 +41,7 @@ LONG: Mapping[str, Mapping[Action, int]] = {
     transport: {Action.KILL: 50, Action.RAISE: 5, Action.STOP: 5} for transport in ("redis", "pg")
 }
 WORLDS: Mapping[str, int] = {"redis": 2, "pg": 2 if os.environ.get("LONG") else 1}
-SECONDS = 1_500.0 if os.environ.get("LONG") else 65.0  # about
+SECONDS = 1_500.0 if os.environ.get("LONG") else 50.0  # about
 
 
 @dataclass(frozen=True)

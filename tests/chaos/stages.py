@@ -13,8 +13,8 @@ from tests.chaos.runs import SHAPES
 
 LANES = 2
 WORLD_SECONDS = 9.0  # to start a world and to end it
-CLOSING_SECONDS = 3.0
-MEASURED_SECONDS = 9.0
+CLOSING_SECONDS = 5.0
+MEASURED_SECONDS = 7.0
 
 
 @dataclass(slots=True)
