@@ -13,6 +13,7 @@ import asyncpg
 
 from app.domain.errors import DatabaseAway, SharedSession, Unstorable
 from app.settings import Settings
+from app.store.known_types import KnowingConnection
 from app.store.pooling import is_shared
 
 Record = asyncpg.Record
@@ -82,6 +83,7 @@ async def connect(settings: Settings, role: str, *, timeout_seconds: float | Non
             timeout=CONNECT_SECONDS,
             command_timeout=timeout_seconds or settings.database_timeout_seconds,
             server_settings=_session(settings, role),
+            connection_class=KnowingConnection,
         )
 
     async with away_named():
@@ -136,6 +138,7 @@ class Database:
                 timeout=CONNECT_SECONDS,
                 command_timeout=settings.database_timeout_seconds,
                 server_settings=_session(settings, role),
+                connection_class=KnowingConnection,
                 reset=_keep_session,
             )
         return cls(pool)

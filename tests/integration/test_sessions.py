@@ -58,3 +58,30 @@ async def test_a_process_that_freezes_in_a_transaction_does_not_keep_what_it_loc
                 assert ends_after == f"{max(settings.lease_seconds, IDLE_SECONDS_LEAST):.0f}s"
     finally:
         await alone.close()
+
+
+async def test_a_fresh_session_asks_for_no_type_that_the_process_has_met(settings: Settings) -> None:
+    asked: list[str] = []
+    for _ in range(2):
+        asked.clear()
+        session = await connect(settings, "test")
+        try:
+            with session.query_logger(lambda record: asked.append(record.query)):
+                for statement in ("SELECT $1::uuid[]", "SELECT $1::timestamptz[], $2::uuid[]"):
+                    await session.prepare(statement)
+                assert await session.fetchval("SELECT $1::int8[]", [1, None]) == [1, None]
+        finally:
+            await session.close()
+    assert [query for query in asked if "pg_type" in query or "jit" in query] == []
+    assert asked
+
+
+async def test_types_that_an_operator_adds_are_asked_for_every_time(settings: Settings) -> None:
+    session = await connect(settings, "test")
+    try:
+        for labels in ("'red'", "'blue'"):
+            await session.execute(f"DROP TYPE IF EXISTS shade; CREATE TYPE shade AS ENUM ({labels})")
+            await session.reload_schema_state()
+            assert await session.fetchval(f"SELECT array[{labels}]::shade[]") == [labels.strip("'")]
+    finally:
+        await session.close()
