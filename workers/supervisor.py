@@ -50,7 +50,7 @@ class Child:
 
     def __init__(self, on_end: Callable[[Child, str, int], None]) -> None:
         self.orders: Orders | None = None
-        self.lost_jobs = asyncio.Event()  # its end was charged to some
+        self.lost_jobs = asyncio.Event()  # it ended with some, which are charged for it
         self.ordered_at = time.monotonic()  # without orders: since it was started
         with blocked():
             self._popen = subprocess.Popen(
@@ -199,11 +199,9 @@ class Supervisor:
         """Says that the child is gone and takes its jobs back, until PostgreSQL has heard it."""
         while True:
             try:
-                await self._fleet.leave(worker_id, cause)
-                rescued = await self._rescuer.run_once()
-                self._on_rescue(rescued)
-                if rescued:
+                if await self._fleet.leave(worker_id, cause):
                     child.lost_jobs.set()
+                self._on_rescue(await self._rescuer.run_once())
                 return
             except DatabaseAway as error:
                 log.warning("death_not_told_yet", worker=str(worker_id), error=str(error))

@@ -140,9 +140,10 @@ class Fleet:
             for row in await self._db.fetch("live_workers", grace_seconds)
         ]
 
-    async def leave(self, worker_id: UUID, cause: str) -> None:
-        """Says that the process has ended, or will write nothing more."""
-        await self._db.fetch("leave", worker_id, cause)
+    async def leave(self, worker_id: UUID, cause: str) -> int:
+        """Says that the process has ended, or will write nothing more; how many leases are left in its name."""
+        rows = await self._db.fetch("leave", worker_id, cause)
+        return sum(row["held"] for row in rows)
 
     async def solo_waiting(self, worker_id: UUID, limit: int) -> list[UUID]:
         """Jobs before their last start, of the queues and kinds of `worker_id`."""

@@ -77,6 +77,13 @@ async def test_a_process_whose_end_was_told_is_rescued_at_once_and_the_cause_is_
     assert await watch.rescuer.run_once() == []
 
 
+async def test_whoever_tells_an_end_learns_how_many_jobs_are_charged_for_it(world: World) -> None:
+    await world.run(2)
+    tell = fleet.Fleet(world.db).leave
+    assert await tell(world.worker_id, "killed by signal 9") == 2
+    assert await tell(world.worker_id, "killed by signal 9") == 0, "it has been told"
+
+
 async def test_a_silent_process_with_a_free_lock_is_dead_after_the_grace_and_not_before(
     world: World, watch: Watch, settings: Settings
 ) -> None:
