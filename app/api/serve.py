@@ -20,6 +20,9 @@ from app.domain.errors import Refused
 from app.settings import Settings
 
 GRACE_SECONDS = 5
+# Longer than callers and load balancers keep an idle connection, which is a minute at most as a rule: who closes it must
+# be the one who sends, or now and then a request is on its way when it goes.
+KEEP_ALIVE_SECONDS = 75
 STOPPED, FAILED, NOT_ALLOWED = 0, 1, 3
 
 
@@ -79,6 +82,7 @@ def serve(settings: Settings, host: str, port: int) -> int:
             log_config=None,
             access_log=False,
             server_header=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=GRACE_SECONDS,
         ),
     )
