@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,10 +63,8 @@ async def row(postgres: Postgres, redis: Redis, folder: Path) -> Row:
         brokers = [redis, *(servers.enter_context(_another_redis(folder, nth)) for nth in more)]
         ran = await asyncio.gather(
             *(
-                _in_one_world(
-                    transport, _hits(transport, size)[nth :: WORLDS[transport]], postgres, broker, folder, nth
-                )
-                for transport, size in sizes.items()
+                _in_one_world(transport, left, postgres, broker, folder, nth)
+                for transport, left in [(transport, _hits(transport, size)) for transport, size in sizes.items()]
                 for nth, broker in enumerate(brokers[: WORLDS[transport]])
             )
         )
@@ -77,12 +76,13 @@ async def row(postgres: Postgres, redis: Redis, folder: Path) -> Row:
 
 
 async def _in_one_world(
-    transport: str, order: Sequence[tuple[Case, Action, int]], postgres: Postgres, redis: Redis, folder: Path, nth: int
+    transport: str, left: deque[tuple[Case, Action, int]], postgres: Postgres, redis: Redis, folder: Path, nth: int
 ) -> Ran:
+    """Takes hits from those that are `left`, as the other worlds do."""
     hits: list[Hit] = []
     async with ground(transport, postgres, redis, folder / f"{transport}-{nth}") as here:
-        for case, action, number in order:
-            if (one := await hit(here, case, action, number)) is not None:
+        while left:
+            if (one := await hit(here, *left.popleft())) is not None:
                 hits.append(one)
         await here.quiet()
         here.faults.scene.to_replay = frozenset(one.job_id for one in hits if one.case.deed is Deed.REPLAY)
@@ -93,15 +93,15 @@ async def _in_one_world(
         return Ran(history, hits, [*findings, *await closing.end(here.world)])
 
 
-def _hits(transport: str, size: Mapping[Action, int]) -> list[tuple[Case, Action, int]]:
+def _hits(transport: str, size: Mapping[Action, int]) -> deque[tuple[Case, Action, int]]:
     """All that are due on a transport; a point comes again when every other has had its turn."""
-    return [
+    return deque(
         (case, action, number)
         for action, count in size.items()
         for number in range(count)
         for case in CASES
         if case.can(action, transport)
-    ]
+    )
 
 
 def _another_redis(folder: Path, nth: int) -> Redis:

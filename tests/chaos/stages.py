@@ -12,7 +12,8 @@ from tests.chaos.measured.runner import RUNS
 from tests.chaos.plan import Shape
 from tests.chaos.runs import SHAPES
 
-LANES = 2 if os.environ.get("LONG") else 3  # what takes longer also measures longer, and wants more of the machine
+LONG = bool(os.environ.get("LONG"))
+LANES = 2 if LONG else 3  # what takes longer also measures longer, and wants more of the machine
 WORLD_SECONDS = 9.0  # to start a world and to end it
 CLOSING_SECONDS = 5.0
 MEASURED_SECONDS = 7.0
@@ -32,9 +33,14 @@ def stages(names: Sequence[str]) -> list[list[Lane]]:
     alone = [run.name for run in measured if run.alone]
     patient = [run.name for run in measured if not run.alone]
     at_points = [Lane([points.NAME], points.SECONDS)] if not names or points.NAME in names else []
+    after = at_points if LONG else []  # worlds enough to keep a machine busy, for half an hour
     beside = [Lane(patient, WORLD_SECONDS + MEASURED_SECONDS * len(patient))] if patient else []
-    groups = [*at_points, *beside, *_groups([shape for shape in SHAPES if not names or shape.name in names])]
-    return [stage for stage in ([Lane(alone)] if alone else [], _lanes(groups)) if stage]
+    groups = [
+        *([] if LONG else at_points),
+        *beside,
+        *_groups([shape for shape in SHAPES if not names or shape.name in names]),
+    ]
+    return [stage for stage in ([Lane(alone)] if alone else [], _lanes(groups), after) if stage]
 
 
 def _groups(shapes: Sequence[Shape]) -> list[Lane]:

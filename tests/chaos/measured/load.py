@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 import httpx
@@ -17,7 +18,11 @@ from tests.chaos.measured.scene import Scene
 BATCH = 250
 POLL_SECONDS = 0.02
 OPEN_LOOP_SECONDS = 0.1
-WAITING = "SELECT count(*) FROM outbox"
+# From the oldest that waited on: where a snapshot is held, dead rows without end lie before it.
+WAITING = """
+SELECT count(*) AS waiting, (SELECT job_id FROM outbox WHERE job_id >= $1 ORDER BY job_id LIMIT 1) AS oldest
+FROM outbox WHERE job_id >= $1
+"""
 
 
 @asynccontextmanager
@@ -47,10 +52,12 @@ async def _going(work: Any) -> AsyncIterator[None]:
 
 
 async def _keep_waiting(scene: Scene, kind: str, given: dict[str, Any], waiting: int) -> None:
+    oldest = UUID(int=0)
     while True:
         with suppress(httpx.TransportError, asyncpg.PostgresError, *AWAY):
-            missing = waiting - await scene.fetchval(WAITING)
-            batches = max(0, missing) // BATCH
+            [found] = await scene.fetch(WAITING, oldest)
+            oldest = found["oldest"] or oldest
+            batches = max(0, waiting - found["waiting"]) // BATCH
             await asyncio.gather(*(scene.submit(kind, [given] * BATCH) for _ in range(batches)))
         await asyncio.sleep(POLL_SECONDS)
 

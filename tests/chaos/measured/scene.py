@@ -57,7 +57,9 @@ class Scene:
         name = self.database_url.rpartition("/")[2]
         await admin.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
         await admin.close()
-        self._pool = await asyncpg.create_pool(self.database_url, min_size=0, max_size=4)
+        self._pool = await asyncpg.create_pool(
+            self.database_url, min_size=0, max_size=4, server_settings={"enable_seqscan": "off"}
+        )
         for _ in range(WORKERS):
             self.start_worker()
         self.stack.relay()
