@@ -20,8 +20,8 @@ from app.domain.errors import Refused
 from app.settings import Settings
 
 GRACE_SECONDS = 5
-# Longer than callers and load balancers keep an idle connection, which is a minute at most as a rule: who closes it must
-# be the one who sends, or now and then a request is on its way when it goes.
+# Longer than callers and load balancers keep an idle connection, a minute at most as a rule: who closes it must be the
+# one who sends, or now and then a request is on its way when it goes.
 KEEP_ALIVE_SECONDS = 75
 STOPPED, FAILED, NOT_ALLOWED = 0, 1, 3
 
