@@ -1,7 +1,7 @@
 """Connections that know the server's own types.
 
 asyncpg asks the catalogue of the server about the arrays of a statement, on each connection anew: two round trips and
-some 10 ms of a fresh session, which is more than all else that a first statement costs. Types that come with PostgreSQL
+some 7 ms of a fresh session, where the first statement costs 1.5 without. Types that come with PostgreSQL
 have the same oids on every server, so one answer does for a process.
 """
 
