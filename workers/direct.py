@@ -23,7 +23,7 @@ BUSY_SECONDS = 1.0
 BUSY_POLL_SECONDS = 0.005
 LOOK_SECONDS = 0.5
 OVERDUE_SWEEP_SECONDS = 1.0
-AT_MOST_A_TWENTIETH = 20
+AT_MOST_A_HUNDREDTH = 100
 PROMOTE_SECONDS = 0.1
 PROMOTE_MAX = 1_000
 
@@ -102,5 +102,5 @@ class DirectIntake:
         for queue in self._settings.queue_names:
             started += await self._intake.claim_due(queue, self._kinds, overdue_seconds=overdue_seconds)
         ended = self._clock()
-        self._overdue_at = ended + max(OVERDUE_SWEEP_SECONDS, AT_MOST_A_TWENTIETH * (ended - began))
+        self._overdue_at = ended + max(OVERDUE_SWEEP_SECONDS, AT_MOST_A_HUNDREDTH * (ended - began))
         return started

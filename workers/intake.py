@@ -98,6 +98,7 @@ class Intake:
                     return claimed
             except DatabaseAway as error:
                 log.warning("not_claimed", error=str(error))
+                self._heart.doubt()
         await self._heart.next_answer()
         return None
 

@@ -23,6 +23,7 @@ from app.store.fleet import Observed, Rescued, Suspect, observed, rescue, rescue
 from app.telemetry import frames, log
 
 OVERDUE_SECONDS = 1.0
+AT_MOST_A_HUNDREDTH = 100  # every lease is read for it, dead rows too
 
 
 @dataclass(slots=True)
@@ -43,7 +44,7 @@ class Rescuer:
         self._clock = clock
         self._connection: Session | None = None
         self._sights: dict[UUID, _Sight] = {}
-        self._overdue_at = 0.0
+        self._overdue_at = float("-inf")
         self._one_look = asyncio.Lock()
 
     async def run(self, on_rescue: Callable[[Sequence[Rescued]], None]) -> None:
@@ -128,11 +129,12 @@ class Rescuer:
         return rescued
 
     async def _overdue(self, connection: Session) -> list[Rescued]:
-        now = self._clock()
-        if now - self._overdue_at < OVERDUE_SECONDS:
+        began = self._clock()
+        if began < self._overdue_at:
             return []
-        self._overdue_at = now
         overdue = await rescue_overdue(connection, self._settings)
+        ended = self._clock()
+        self._overdue_at = ended + max(OVERDUE_SECONDS, AT_MOST_A_HUNDREDTH * (ended - began))
         for job in overdue:
             log.warning("took_overdue_attempt", job=str(job.job_id), queue=job.queue, dead=job.dead)
         return overdue

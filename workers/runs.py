@@ -1,7 +1,8 @@
 """The attempts this process runs, and what the heartbeat's answer says of them.
 
-The answer is the truth. A lease in it that nothing here runs and no open claim explains is given back; a run that is
-not in it has been taken away and is cancelled. Only what was so before the heartbeat was sent is judged by it.
+The answer is the truth. A run that was asked for and is not in it has been taken away and is cancelled. In one to all
+that is held, a lease that nothing here runs and no open claim explains is given back. Only what was so before the
+heartbeat was sent is judged by it.
 """
 
 from __future__ import annotations
@@ -94,6 +95,10 @@ class Runs:
     def __iter__(self) -> Iterator[Run]:
         return iter(list(self._runs.values()))
 
+    def jobs(self) -> list[UUID]:
+        """The jobs of all attempts; may be asked from any thread, as a dictionary is copied in one step."""
+        return [job_id for job_id, _ in list(self._runs)]
+
     @property
     def running(self) -> int:
         """Attempts whose handler still runs."""
@@ -149,14 +154,18 @@ class Runs:
 
     def judge(self, answer: Answer) -> list[Attempt]:
         """Cancels runs that were taken away; the leases in my name that nothing explains, to be given back."""
+        told, of = answer.beat.leases, answer.beat.of
         for run in self:
-            if run.attempt not in answer.beat.leases and run.since < answer.sent_at and not run.ending:
+            asked = of is None or run.job.id in of
+            if asked and run.attempt not in told and run.since < answer.sent_at and not run.ending:
                 log.warning("lease_lost", job=str(run.job.id), attempt=run.job.attempt)
                 run.lose()
+        if of is not None:
+            return []
         oldest_open = min(self._open_claims, default=self._claim_count + 1)
         orphans: list[Attempt] = []
         suspicion: dict[Attempt, int] = {}
-        for attempt in answer.beat.leases - self._runs.keys():
+        for attempt in told - self._runs.keys():
             # Claims begun before this answer may be its cause; once they are all answered, nothing is.
             begun = self._unexplained.get(attempt, self._claim_count)
             suspicion[attempt] = begun

@@ -63,7 +63,7 @@ class Worker:
         self._runs = Runs(slots, lambda: executor.stragglers)
         self._loop_watch = LoopWatch(executor.owner_of)
         self._signals = StopSignals(self.stop, self.hurry)
-        self._heart = Heart(settings, me, self._on_answer, self._loop_watch)
+        self._heart = Heart(settings, me, self._on_answer, self._loop_watch, self._runs.jobs)
         self._finisher = Finisher(leases, self._runs, self._subscriber)
         self._intake = Intake(leases, registry, executor, self._runs, self._finisher, self._heart)
         self._last_starts = LastStarts(

@@ -35,10 +35,14 @@ class Incarnation:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """What a heartbeat brought: whether the fleet still counts me, and every lease in my name."""
+    """What a heartbeat brought: whether the fleet still counts me, and the leases in my name.
+
+    Those of the jobs `of`; with none, every one.
+    """
 
     known: bool
     leases: frozenset[tuple[UUID, int]]
+    of: frozenset[UUID] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +112,19 @@ async def relock(connection: Connection, lock_key: int) -> bool:
 
 
 async def beat(
-    connection: Connection, worker_id: UUID, *, broker_ok: bool | None, draining: bool = False, leader: bool = False
+    connection: Connection,
+    worker_id: UUID,
+    *,
+    broker_ok: bool | None,
+    draining: bool = False,
+    leader: bool = False,
+    of: Sequence[UUID] | None = None,
 ) -> Beat:
-    """Says that I am alive. Raises `DatabaseAway`."""
+    """Says that I am alive, and asks for my leases: all, or those of some jobs. Raises `DatabaseAway`."""
     async with away_named():
-        rows = await connection.fetch(sql("heartbeat"), worker_id, broker_ok, draining, leader)
+        rows = await connection.fetch(sql("heartbeat"), worker_id, broker_ok, draining, leader, of)
     leases = frozenset((row["job_id"], row["attempt"]) for row in rows if row["job_id"] is not None)
-    return Beat(known=rows[0]["known"], leases=leases)
+    return Beat(known=rows[0]["known"], leases=leases, of=None if of is None else frozenset(of))
 
 
 class Fleet:

@@ -11,8 +11,10 @@ import pytest
 
 from app.settings import Settings
 from app.store.database import Database, Session, connect
-from app.store.fleet import LOCK_CLASS, Incarnation
-from workers.heart import Answer, Heart
+from app.store.fleet import LOCK_CLASS, Beat, Incarnation
+from tests.integration.world import World
+from workers import heart
+from workers.heart import LOOKS_IN_DOUBT, Answer, Heart
 
 ENOUGH_SECONDS = 15
 MINE = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'outlast heartbeat'"
@@ -84,6 +86,32 @@ async def test_a_heart_outlives_what_nobody_thought_of(ward: Ward) -> None:
     await ward.session.execute("DROP TRIGGER refuse ON workers")
 
     await ward.beats(2)
+
+
+async def test_a_heart_asks_for_what_nobody_knows_of_seldom_when_that_takes_long_and_at_once_when_in_doubt(
+    settings: Settings, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a snapshot held open every lease that ever was is read for it."""
+    monkeypatch.setattr(heart, "AT_MOST_A_HUNDREDTH", 1e9)
+    jobs = [job.id for job in await world.run(2)]
+    answers: list[Answer] = []
+    me = Incarnation(uuid4(), "worker", ["default"], [], 1, "pg")
+    beating = Heart(settings, me, answers.append, mine=lambda: jobs)
+    beating.start()
+    try:
+        for _ in range(3):
+            await asyncio.wait_for(beating.next_answer(), ENOUGH_SECONDS)
+        async with world.db.session() as connection:
+            await connection.execute("UPDATE leases SET worker_id = $1 WHERE job_id = $2", me.id, jobs[0])
+        beating.doubt()
+        for _ in range(LOOKS_IN_DOUBT + 3):
+            await asyncio.wait_for(beating.next_answer(), ENOUGH_SECONDS)
+    finally:
+        await beating.stop()
+    asked = [one.beat.of for one in answers]
+    assert asked[:2] == [None, frozenset(jobs)]
+    assert asked.count(None) == 1 + LOOKS_IN_DOUBT
+    assert answers[-1].beat == Beat(known=True, leases=frozenset({(jobs[0], 1)}), of=frozenset(jobs))
 
 
 async def test_an_answer_that_is_asked_for_does_not_wait_for_the_next_beat(settings: Settings) -> None:

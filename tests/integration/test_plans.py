@@ -137,7 +137,8 @@ def of_effects(of: Sample) -> list[Case]:
 def of_the_fleet(of: Sample) -> list[Case]:
     two, some = ["default", "slow"], BATCH
     return [
-        Case("heartbeat", [of.worker, True, False, False]),
+        Case("heartbeat", [of.worker, True, False, False, None]),
+        Case("heartbeat", [of.worker, True, False, False, of.leased]),
         Case("observed_workers", []),
         Case("rescue", [[of.worker], [of.heard_at], [False], uuid4(), 3, 1.0, 300.0, LOCK_CLASS]),
         Case("rescue_overdue", [1.0, 300.0, 3]),

@@ -28,8 +28,9 @@ def running(runs: Runs, job: LeasedJob | None = None) -> Run:
     return run
 
 
-def answer(*attempts: tuple[UUID, int], sent_at: float | None = None) -> Answer:
-    return Answer(Beat(known=True, leases=frozenset(attempts)), time.monotonic() if sent_at is None else sent_at)
+def answer(*attempts: tuple[UUID, int], sent_at: float | None = None, of: list[UUID] | None = None) -> Answer:
+    beat = Beat(known=True, leases=frozenset(attempts), of=None if of is None else frozenset(of))
+    return Answer(beat, time.monotonic() if sent_at is None else sent_at)
 
 
 def no_stragglers() -> int:
@@ -84,6 +85,25 @@ async def test_a_lease_that_an_open_claim_may_explain_is_left_alone_until_that_c
             assert runs.judge(answer(orphan)) == []
     with runs.claiming():
         assert runs.judge(answer(orphan)) == [orphan], "a later claim does not explain it"
+
+
+async def test_an_answer_about_some_jobs_says_nothing_about_others() -> None:
+    runs = Runs(10, no_stragglers)
+    kept, lost, unasked = running(runs), running(runs), running(runs)
+    assert runs.jobs() == [kept.job.id, lost.job.id, unasked.job.id]
+
+    runs.judge(answer(kept.attempt, of=[kept.job.id, lost.job.id]))
+
+    assert [run.lost.is_set() for run in (kept, lost, unasked)] == [False, True, False]
+
+
+async def test_an_answer_about_some_jobs_clears_nothing_of_suspicion() -> None:
+    runs = Runs(10, no_stragglers)
+    orphan = (uuid4(), 1)
+
+    assert runs.judge(answer(orphan)) == []
+    assert runs.judge(answer(of=[])) == []
+    assert runs.judge(answer(orphan)) == [orphan]
 
 
 async def test_slots_are_kept_by_running_code_and_freed_by_endings_that_only_wait_to_be_written() -> None:
