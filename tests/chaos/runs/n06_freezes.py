@@ -24,8 +24,8 @@ SHORT = Shape(
 )
 LONG = replace(
     SHORT,
-    jobs=2_600,
-    seconds=130,
+    jobs=3_600,
+    seconds=180,
     faults={"worker frozen": 100},
     wanted={"worker frozen": 100, "late refused": 100},
     workers=5,
