@@ -14,7 +14,7 @@ from app.store.relay import PRIORITIES, Look, Waiting
 from app.transport.base import Delivery, Published, Publisher
 from workers.relaying.stream_memory import Fence, StreamMemory
 
-LATE_COMMIT_MS = 5_000
+LATE_COMMIT_MS = 1_000  # what a look reads again: while a snapshot is held open, dead rows too
 ROOM_SPARE = 8
 RATE_SECONDS = 1.0
 

@@ -181,7 +181,7 @@ FLAWS = (
         "a cursor that skips what comes back late",
         replace(LOAD, mix=FAILING, settings={**PATIENT, "backoff_base_seconds": 2, "backoff_cap_seconds": 4}),
         {"lost", "stuck"},
-        ("workers/relaying/lane.py", "LATE_COMMIT_MS = 5_000", "LATE_COMMIT_MS = 0"),
+        ("workers/relaying/lane.py", "LATE_COMMIT_MS = 1_000", "LATE_COMMIT_MS = 0"),
         ("workers/relaying/lane.py", "marks = [UUID(int=0)] * PRIORITIES if full else [", "marks = ["),
         (
             "workers/relaying/lane.py",
