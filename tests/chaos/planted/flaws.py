@@ -77,6 +77,7 @@ FLAWS = (
         FREEZES,
         {"foreign result"},
         ("workers/runs.py", "                run.lose()\n", "                continue\n"),
+        ("workers/worker.py", "self._heart.silent_seconds() > self._settings.lease_seconds", "False"),
         (f"{SQL}/finish_if_leased.sql", "ON l.job_id = w.job_id AND l.attempt = w.attempt", "ON l.job_id = w.job_id"),
     ),
     flaw(
