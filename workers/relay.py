@@ -47,7 +47,8 @@ PAUSE_SECONDS_MIN = 0.001
 HOT_PAUSE_SECONDS_MAX = 0.025
 IDLE_PAUSE_SECONDS = 0.05
 BROKER_AGAIN_SECONDS_MAX = 1.0
-DATABASE_AGAIN_SECONDS_MAX = 1.0
+DATABASE_AGAIN_SECONDS_MIN, DATABASE_AGAIN_SECONDS_MAX = 0.05, 1.0
+TERM_SECONDS_LEAST = 0.25  # what ends sooner is not tried again at once
 PROMOTE_SECONDS = 0.1
 CLEAN_SECONDS = 60.0
 AUDIT_SECONDS = 60.0
@@ -104,8 +105,9 @@ class Relay:
                 log.warning("term_ended", error=str(error))
             except Exception as error:
                 log.error("term_failed", error_type=type(error).__qualname__, where=frames(error))
-            pause = 0.0 if time.monotonic() - began > DATABASE_AGAIN_SECONDS_MAX else pause
-            pause = min(DATABASE_AGAIN_SECONDS_MAX, max(0.05, pause * 2))
+            # A session that was cut costs streams that run dry: the first try to lead again is made at once.
+            lasted = time.monotonic() - began > TERM_SECONDS_LEAST
+            pause = 0.0 if lasted else min(DATABASE_AGAIN_SECONDS_MAX, max(DATABASE_AGAIN_SECONDS_MIN, pause * 2))
             await asyncio.sleep(pause * random.uniform(0.5, 1))
 
     async def _term(self) -> None:
