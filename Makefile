@@ -62,8 +62,12 @@ dev: setup ## API, relay, workers, PostgreSQL and Redis on this machine, in DATA
 	$(BIN)/outlast dev --data $(DATA)
 
 .PHONY: bench
-bench: setup ## Jobs a second, seconds until a job runs again, list pages over a million jobs
-	$(BIN)/python -m bench.end_to_end
+bench: setup ## What it costs, how fast it is, beside other libraries: one table, and bench/out/latest.json
+	$(BIN)/python -m bench
+
+.PHONY: bench-full
+bench-full: setup ## The same with a million jobs and three times each; seconds until a job runs again; list pages
+	FULL=1 $(BIN)/python -m bench
 	$(BIN)/python -m bench.recovery
 	$(BIN)/python -m bench.read_pages
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from pydantic import BaseModel
 
@@ -24,8 +25,26 @@ async def noop(ctx: Context, payload: Payload) -> Answer:
     return Answer(n=payload.n)
 
 
+class Stamped(BaseModel):
+    at: float
+
+
+@task("bench.stamp", timeout_seconds=60)
+async def stamp(ctx: Context, payload: Payload) -> Stamped:
+    """When it began, in seconds since 1970 by the clock of the machine."""
+    return Stamped(at=time.time())
+
+
 async def perform(step: str) -> str:
     return step
+
+
+@task("bench.three", timeout_seconds=60)
+async def three(ctx: Context, payload: Payload) -> Answer:
+    """Performs three effects that do nothing."""
+    for step in ("one", "two", "three"):
+        await ctx.effect(step, perform, step)
+    return Answer(n=payload.n)
 
 
 @task("bench.hold", timeout_seconds=120)

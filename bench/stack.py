@@ -7,8 +7,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,31 +21,52 @@ READY_SECONDS = 60
 
 @dataclass(frozen=True)
 class BenchStack:
-    """Where the stack is. `exports` are the variables its clients need."""
+    """Where the stack is. `exports` are the variables its clients need, `pid` is its first process."""
 
     url: str
     settings: Settings
     exports: Mapping[str, str]
+    pid: int
 
 
 @contextmanager
 def running(environment: Mapping[str, str], *, workers: int, handlers: str) -> Iterator[BenchStack]:
     """Starts the stack with `environment` and waits for its ready line. Raises `RuntimeError` when there is none."""
-    with tempfile.TemporaryDirectory(prefix="outlast-bench-") as folder, Path(folder, "log").open("wb") as log:
-        words = ["dev", "--port", "0", "--data", folder, "--workers", str(workers), "--handlers", handlers]
-        command = [sys.executable, "-m", "workers.main", *words]
+    with (
+        tempfile.TemporaryDirectory(prefix="outlast-bench-") as folder,
+        _started(folder, environment, workers=workers, handlers=handlers) as stack,
+    ):
+        yield stack
+
+
+@asynccontextmanager
+async def prepared(
+    environment: Mapping[str, str], prepare: Callable[[BenchStack], Awaitable[None]], *, workers: int, handlers: str
+) -> AsyncIterator[BenchStack]:
+    """As `running`; before its workers start, `prepare` has been done, and the servers have been started again."""
+    with tempfile.TemporaryDirectory(prefix="outlast-bench-") as folder:
+        with _started(folder, environment, workers=0, handlers=handlers) as stack:
+            await prepare(stack)
+        with _started(folder, environment, workers=workers, handlers=handlers) as stack:
+            yield stack
+
+
+@contextmanager
+def _started(folder: str, environment: Mapping[str, str], *, workers: int, handlers: str) -> Iterator[BenchStack]:
+    words = ["dev", "--port", "0", "--data", folder, "--workers", str(workers), "--handlers", handlers]
+    command = [sys.executable, "-m", "workers.main", *words]
+    with Path(folder, "log").open("ab") as log:
         process = subprocess.Popen(command, env=dict(environment), stdout=subprocess.PIPE, stderr=log, text=True)
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
             if not line.startswith("ready "):
                 raise RuntimeError(f"outlast dev did not start: {Path(folder, 'log').read_text()[-2000:]}")
-            exports = _exports(Path(folder, "env").read_text())
-            settings = Settings(
-                database_url=SecretStr(exports["OUTLAST_DATABASE_URL"]),
-                redis_url=SecretStr(exports["OUTLAST_REDIS_URL"]),
-            )
-            yield BenchStack(line.split()[1], settings, exports)
+            ours = {name: value for name, value in environment.items() if name.startswith("OUTLAST_")}
+            exports = {**ours, **_exports(Path(folder, "env").read_text())}
+            urls = {name: exports.get(f"OUTLAST_{name.upper()}") for name in ("database_url", "redis_url")}
+            settings = Settings.model_validate({name: SecretStr(url) for name, url in urls.items() if url})
+            yield BenchStack(line.split()[1], settings, exports, process.pid)
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(READY_SECONDS)
