@@ -18,6 +18,7 @@ import uvloop
 
 from app import failpoints
 from app.domain.errors import HandlersRefused
+from app.garbage import look_seldom
 from app.settings import Settings
 from app.store.database import Database
 from app.telemetry import bind_process, configure, frames, log
@@ -58,6 +59,7 @@ def main() -> int:
         return EXIT_DRAINED
     orders = Orders.parse(line)
     bind_process(worker=str(orders.worker_id), role=orders.role)
+    look_seldom()
     return _run(_live(settings, registry, orders, watch))
 
 

@@ -18,6 +18,7 @@ import uvloop
 
 from app import failpoints
 from app.domain.errors import BrokerAway, DatabaseAway
+from app.garbage import look_seldom
 from app.settings import Settings
 from app.store.database import Database
 from app.store.doorbell import Doorbell
@@ -241,4 +242,5 @@ def run(settings: Settings) -> int:
     """Runs a relay until SIGTERM or SIGINT; the exit code. Blocking."""
     configure(settings, "relay")
     failpoints.arm(settings)
+    look_seldom()
     return uvloop.run(_main(settings))

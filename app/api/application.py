@@ -15,6 +15,7 @@ from app.api.auth import Gate
 from app.api.body import BodyLimit
 from app.api.routes import dead_letters, health, jobs, metrics, operate, submit
 from app.api.waiting import Waiting
+from app.garbage import look_seldom
 from app.settings import Settings
 from app.store.database import Database
 from app.usecases.kinds import Catalog
@@ -62,6 +63,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.waiting = Waiting(database)
     app.state.catalog = Catalog(database)
     app.state.submitter = Submitter(database, app.state.catalog, settings)
+    look_seldom()
     try:
         yield
         await app.state.submitter.drain()
