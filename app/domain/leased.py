@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 
-@dataclass(frozen=True, slots=True)
-class LeasedJob:
+class LeasedJob(NamedTuple):
     """What a claim hands over. `input` is JSON text; `(id, attempt)` is the fence of every write.
 
     `run_seconds` is what this attempt may take: the time-out, cut by the deadline.

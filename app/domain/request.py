@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import TypeVar
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from app.domain import jsontext
@@ -25,7 +25,7 @@ DELAY_SECONDS_MAX = 36_600 * DAY_SECONDS
 TIMEOUT_SECONDS_MIN = 0.001
 DELAY_TOLERANCE_SECONDS = 0.001
 
-F = TypeVar("F")
+_REQUIRED = ("kind", "input")
 
 _is_key = re.compile(rf"[\x21-\x7e]{{1,{KEY_CHARS_MAX}}}").fullmatch
 _is_instant = re.compile(
@@ -34,8 +34,7 @@ _is_instant = re.compile(
 _encode_canonical = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode
 
 
-@dataclass(frozen=True, slots=True)
-class JobRequest:
+class JobRequest(NamedTuple):
     """What a caller asked for. None: left out (for `input`, JSON null); times are in UTC."""
 
     kind: str
@@ -75,31 +74,21 @@ def read_request(body: JsonValue, *, pointer: str = "") -> JobRequest:
     if not isinstance(body, dict):
         raise _invalid([{"pointer": pointer, "detail": "must be an object"}])
     jsontext.check(body, pointer=pointer, depth_max=jsontext.DEPTH_MAX + 1)
-    fields = _Fields(body, pointer)
-    request = JobRequest(
-        kind=fields.required("kind", _name, ""),
-        input=fields.required("input", _json, None),
-        queue=fields.optional("queue", _name),
-        priority=fields.optional("priority", _integer(0, PRIORITY_MAX)),
-        run_at=fields.optional("run_at", _instant),
-        delay_seconds=fields.optional("delay_seconds", _seconds(0, DELAY_SECONDS_MAX)),
-        deadline=fields.optional("deadline", _instant),
-        timeout_seconds=fields.optional("timeout_seconds", _seconds(TIMEOUT_SECONDS_MIN, TIMEOUT_SECONDS_MAX)),
-        max_retries=fields.optional("max_retries", _integer(0, MAX_RETRIES_CAP)),
-        metadata=fields.optional("metadata", _metadata),
-    )
-    fields.refuse_unknown()
-    if request.run_at is not None and request.delay_seconds is not None:
-        fields.refuse("delay_seconds", "may not stand beside run_at")
-    if request.run_at is not None and request.deadline is not None and request.deadline <= request.run_at:
-        fields.refuse("deadline", "must be later than run_at")
-    if fields.errors:
-        raise _invalid(fields.errors)
-    return request
+    members, faults = _members(body)
+    run_at, deadline = members.get("run_at"), members.get("deadline")
+    if run_at is not None and "delay_seconds" in members:
+        faults.append(("delay_seconds", "may not stand beside run_at"))
+    if run_at is not None and deadline is not None and deadline <= run_at:
+        faults.append(("deadline", "must be later than run_at"))
+    if faults:
+        raise _invalid([{"pointer": pointer + token(name), "detail": detail} for name, detail in faults])
+    return JobRequest(**members)
 
 
 def refuse_beyond_horizon(request: JobRequest, now: datetime, horizon_days: int, *, pointer: str = "") -> None:
     """Raises `Refused` 422 when a time of the request is more than `horizon_days` after `now`."""
+    if request.run_at is request.delay_seconds is request.deadline is None:
+        return
     horizon = now + timedelta(days=horizon_days)
     late = [f"/{name}" for name in ("run_at", "deadline") if (getattr(request, name) or now) > horizon]
     if (request.delay_seconds or 0) > horizon_days * DAY_SECONDS:
@@ -211,45 +200,6 @@ class _Unfit(ValueError):
     """A member's value is not what it must be; the text finishes the sentence that its name begins."""
 
 
-class _Fields:
-    """Takes the members of an object one by one and gathers what is wrong with them."""
-
-    def __init__(self, body: JsonObject, pointer: str) -> None:
-        self._unknown = dict.fromkeys(body)
-        self._body = body
-        self._pointer = pointer
-        self.errors: list[dict[str, str]] = []
-
-    def required(self, name: str, read: Callable[[JsonValue], F], missing: F) -> F:
-        if name in self._body:
-            value = self._take(name, read)
-            return missing if value is None else value
-        self.refuse(name, "is required")
-        return missing
-
-    def optional(self, name: str, read: Callable[[JsonValue], F]) -> F | None:
-        """None for a member that is absent or null."""
-        if self._body.get(name) is None:
-            self._unknown.pop(name, None)
-            return None
-        return self._take(name, read)
-
-    def refuse(self, name: str, detail: str) -> None:
-        self.errors.append({"pointer": self._pointer + token(name), "detail": detail})
-
-    def refuse_unknown(self) -> None:
-        for name in list(self._unknown)[:ERRORS_MAX]:
-            self.refuse(name, "is not known here")
-
-    def _take(self, name: str, read: Callable[[JsonValue], F]) -> F | None:
-        self._unknown.pop(name, None)
-        try:
-            return read(self._body[name])
-        except ValueError as error:
-            self.refuse(name, str(error))
-            return None
-
-
 def _name(value: JsonValue) -> str:
     if not isinstance(value, str) or not is_name(value):
         raise _Unfit(f"must be text that matches {NAME_PATTERN}")
@@ -291,3 +241,34 @@ def _metadata(value: JsonValue) -> JsonObject:
     if len(jsontext.dump(value).encode()) > METADATA_BYTES_MAX:
         raise _Unfit(f"may have {METADATA_BYTES_MAX} bytes")
     return value
+
+
+_MEMBERS: dict[str, Callable[[JsonValue], Any]] = {
+    "kind": _name,
+    "input": _json,
+    "queue": _name,
+    "priority": _integer(0, PRIORITY_MAX),
+    "run_at": _instant,
+    "delay_seconds": _seconds(0, DELAY_SECONDS_MAX),
+    "deadline": _instant,
+    "timeout_seconds": _seconds(TIMEOUT_SECONDS_MIN, TIMEOUT_SECONDS_MAX),
+    "max_retries": _integer(0, MAX_RETRIES_CAP),
+    "metadata": _metadata,
+}
+
+
+def _members(body: JsonObject) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """The members, read, and the names of those that are wrong, each with what is. Null is absent where it may be."""
+    members: dict[str, Any] = {}
+    faults = [(name, "is required") for name in _REQUIRED if name not in body]
+    unknown: list[str] = []
+    for name, value in body.items():
+        read = _MEMBERS.get(name)
+        if read is None:
+            unknown.append(name)
+        elif value is not None or name in _REQUIRED:
+            try:
+                members[name] = read(value)
+            except ValueError as error:
+                faults.append((name, str(error)))
+    return members, faults + [(name, "is not known here") for name in unknown[:ERRORS_MAX]]

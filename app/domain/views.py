@@ -10,6 +10,9 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
+from json.encoder import encode_basestring
+from typing import NamedTuple
 from uuid import UUID
 
 from app.domain.instants import rfc3339
@@ -17,11 +20,8 @@ from app.domain.states import State
 
 JsonText = str
 
-LINKED = ("result", "timeline", "explanation", "effects", "cancel", "retry")
 
-
-@dataclass(frozen=True, slots=True)
-class JobView:
+class JobView(NamedTuple):
     """A job at one moment.
 
     `state` is None only when the conservation law is broken (`outlast audit` names the job).
@@ -83,14 +83,13 @@ def dump(value: object) -> JsonText:
 
 def job_json(job: JobView, *, payloads: bool = True) -> JsonText:
     """The job as one JSON object; without `input` and `result` when `payloads` is false."""
-    return _object(_members(job, payloads=payloads))
+    return f"{{{_members(job, payloads=payloads)}}}"
 
 
 def dead_letter_json(job: JobView, *, payloads: bool = True) -> JsonText:
     """A dead job with `fingerprint` and `died_at` beside everything a job has."""
-    return _object(
-        _members(job, payloads=payloads) | {"fingerprint": _text(job.fingerprint), "died_at": _time(job.finished_at)}
-    )
+    of_letter = f'"fingerprint":{_text(job.fingerprint)},"died_at":{_time(job.finished_at)}'
+    return f"{{{_members(job, payloads=payloads)},{of_letter}}}"
 
 
 def page_json(items: Iterable[JsonText], next_cursor: str | None) -> JsonText:
@@ -119,38 +118,27 @@ def effect_json(effect: EffectView) -> JsonText:
     )
 
 
-def _members(job: JobView, *, payloads: bool) -> dict[str, JsonText]:
-    bulky = {"input": _or_null(job.input), "result": _or_null(job.result)} if payloads else {}
+def _members(job: JobView, *, payloads: bool) -> JsonText:
     job_id = str(job.id)
-    return {
-        "id": f'"{job_id}"',
-        "kind": _text(job.kind),
-        "queue": _text(job.queue),
-        "priority": str(job.priority),
-        "state": _text(job.state),
-        "reason": _text(job.reason),
-        "attempt": str(job.attempt),
-        "retries": f'{{"used":{job.retries},"max":{job.max_retries}}}',
-        "crashes": str(job.crashes),
-        **bulky,
-        "error": _or_null(job.error),
-        "progress": _or_null(job.progress),
-        "metadata": _or_null(job.metadata),
-        "timeout_seconds": dump(job.timeout_seconds),
-        "created_at": _time(job.created_at),
-        "due_at": _time(job.due_at),
-        "deadline": _time(job.deadline),
-        "started_at": _time(job.started_at),
-        "finished_at": _time(job.finished_at),
-        "links": _links(job_id, dead=job.state is State.DEAD),
-    }
+    bulky = f'"input":{_or_null(job.input)},"result":{_or_null(job.result)},' if payloads else ""
+    return (
+        f'"id":"{job_id}","kind":{_text(job.kind)},"queue":{_text(job.queue)},"priority":{job.priority},'
+        f'"state":{_text(job.state)},"reason":{_text(job.reason)},"attempt":{job.attempt},'
+        f'"retries":{{"used":{job.retries},"max":{job.max_retries}}},"crashes":{job.crashes},{bulky}'
+        f'"error":{_or_null(job.error)},"progress":{_or_null(job.progress)},"metadata":{_or_null(job.metadata)},'
+        f'"timeout_seconds":{job.timeout_seconds!r},"created_at":{_time(job.created_at)},"due_at":{_time(job.due_at)},'
+        f'"deadline":{_time(job.deadline)},"started_at":{_time(job.started_at)},'
+        f'"finished_at":{_time(job.finished_at)},"links":{_links(job_id, dead=job.state is State.DEAD)}'
+    )
 
 
 def _links(job_id: str, *, dead: bool) -> JsonText:
     here = f"/v1/jobs/{job_id}"
-    parts = "".join([f',"{part}":"{here}/{part}"' for part in LINKED])
     letter = f',"dead_letter":"/v1/dead-letters/{job_id}"' if dead else ""
-    return f'{{"self":"{here}"{parts}{letter}}}'
+    return (
+        f'{{"self":"{here}","result":"{here}/result","timeline":"{here}/timeline","explanation":"{here}/explanation",'
+        f'"effects":"{here}/effects","cancel":"{here}/cancel","retry":"{here}/retry"{letter}}}'
+    )
 
 
 def _object(members: Mapping[str, JsonText]) -> JsonText:
@@ -166,10 +154,12 @@ def _or_null(text: JsonText | None) -> JsonText:
 
 
 def _text(text: str | None) -> JsonText:
-    return "null" if text is None else _encode(text)
+    return "null" if text is None else encode_basestring(text)
 
 
+@lru_cache(64)
 def _time(at: datetime | None) -> JsonText:
+    """What is submitted together has one time."""
     return "null" if at is None else f'"{rfc3339(at)}"'
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from app.domain import jsontext
@@ -12,8 +13,7 @@ from app.domain.request import StoredRequest
 from app.store.database import Database
 
 
-@dataclass(frozen=True, slots=True)
-class NewJob:
+class NewJob(NamedTuple):
     """A job to insert, nothing left open. `input` and `metadata` are JSON text.
 
     `key` is the digest of the idempotency key, `request` that of the request; both or neither.
@@ -34,8 +34,7 @@ class NewJob:
     request: UUID | None
 
 
-@dataclass(frozen=True, slots=True)
-class Inserted:
+class Inserted(NamedTuple):
     """A job that is on record now; `deferred` when it is not due yet."""
 
     id: UUID

@@ -54,12 +54,12 @@ class Catalog:
         await self._refresh(_now())
         return [known.kind for known in self._known.values()]
 
-    async def accept(self, name: str, value: JsonValue, *, pointer: str = "") -> Kind:
-        """The kind that takes this input; `pointer` is where the request stands in its document.
+    async def accept(self, name: str, value: JsonValue, *, asked_at: float, pointer: str = "") -> Kind:
+        """The kind that takes this input, asked for at `asked_at` on the clock of the loop.
 
+        `pointer` is where the request stands in its document.
         Raises `Refused` 422 `unknown-kind` or `invalid-input`, and `DatabaseAway`.
         """
-        asked_at = _now()
         await self._refresh(asked_at - FRESH_SECONDS)
         if not self._accepts(name, value):
             await self._refresh(asked_at)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from app.coalesce import Coalescer
 from app.domain import jsontext
-from app.domain.errors import DatabaseAway, Refused, Unstorable
+from app.domain.errors import DatabaseAway, OutlastError, Refused, Unstorable
 from app.domain.kinds import DEFAULT_PRIORITY, DEFAULT_QUEUE
 from app.domain.request import JobRequest, differences, key_digest, refuse_beyond_horizon, request_digest
 from app.domain.states import State
@@ -39,6 +41,31 @@ class Submitted:
     replayed: bool
 
 
+class Order(NamedTuple):
+    """A request and its key; `pointer` is where the request stands in its document."""
+
+    request: JobRequest
+    key: str | None = None
+    pointer: str = ""
+
+
+@dataclass(slots=True)
+class _Place:
+    """An order on its way: what it asks for with the defaults of its kind, and what came of it."""
+
+    order: Order
+    digest: UUID | None
+    new: NewJob | None = None
+    answer: Answer | Submitted | None = None
+
+    def outcome(self) -> Submitted | OutlastError:
+        if self.new is not None and isinstance(self.answer, Inserted):
+            return Submitted(_view(self.new, self.answer), replayed=False)
+        if isinstance(self.answer, Submitted | OutlastError):
+            return self.answer
+        raise self.answer if isinstance(self.answer, Exception) else AssertionError("an order without an answer")
+
+
 class Submitter:
     """Submits for many callers at once: those that wait at the same time share a transaction."""
 
@@ -50,37 +77,52 @@ class Submitter:
         self._coalescer: Coalescer[NewJob, Inserted | KeyTaken] = Coalescer(self._flush, batch_max=BATCH_MAX)
         self._waiting_bytes = 0
 
-    async def submit(
-        self, request: JobRequest, *, key: str | None = None, tenant: str = DEFAULT_TENANT, pointer: str = ""
-    ) -> Submitted:
+    async def submit(self, request: JobRequest, *, key: str | None = None, tenant: str = DEFAULT_TENANT) -> Submitted:
         """Puts the job on record, or finds the one that this key made before.
 
-        `pointer` is where the request stands in its document. Raises `Refused` (422 `unknown-kind`,
-        `invalid-input`, `invalid-request`; 409 `idempotency-key-reuse`; 503 `overloaded`) and
-        `DatabaseAway`, after which only a key tells whether the job was made.
+        Raises `Refused` (422 `unknown-kind`, `invalid-input`, `invalid-request`; 409 `idempotency-key-reuse`;
+        503 `overloaded`) and `DatabaseAway`, after which only a key tells whether the job was made.
         """
-        digest = None if key is None else key_digest(tenant, key)
-        try:
-            new = await self._resolve(request, digest, tenant, pointer)
-        except Refused:
-            # An honest repetition gets its job, whatever has become of the kind's schema meanwhile.
-            taken = await self._taken(digest)
-            if taken is None:
-                raise
-            return await self._replay(request, taken, pointer)
-        answer = await self._insert_with_others(new)
-        if isinstance(answer, KeyTaken):
-            return await self._replay(request, answer, pointer)
-        return Submitted(_view(new, answer), replayed=False)
+        [outcome] = await self.submit_all([Order(request, key)], tenant=tenant)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    async def submit_all(
+        self, orders: Sequence[Order], *, tenant: str = DEFAULT_TENANT
+    ) -> list[Submitted | OutlastError]:
+        """As `submit`, each for itself: what became of each, in their order."""
+        places = await self._resolve_all(orders, tenant)
+        inserted = iter(await self._insert_with_others([one.new for one in places if one.new is not None]))
+        for one in places:
+            if one.new is not None:
+                one.answer = next(inserted)
+        await self._replay_all(places)
+        return [one.outcome() for one in places]
 
     async def drain(self) -> None:
         """Returns once everything submitted so far is answered and the workers have been told."""
         await self._coalescer.drain()
         await self._waker.drain()
 
-    async def _resolve(self, request: JobRequest, digest: UUID | None, tenant: str, pointer: str) -> NewJob:
+    async def _resolve_all(self, orders: Sequence[Order], tenant: str) -> list[_Place]:
+        asked_at = asyncio.get_running_loop().time()
+        places = [_Place(order, None if order.key is None else key_digest(tenant, order.key)) for order in orders]
+        for one in places:
+            try:
+                one.new = await self._resolve(one, tenant, asked_at)
+            except Refused as refused:
+                one.answer = refused
+            except DatabaseAway as away:
+                for other in places:
+                    other.new, other.answer = None, away
+                break
+        return places
+
+    async def _resolve(self, place: _Place, tenant: str, asked_at: float) -> NewJob:
         """The job that the request asks for, with the defaults of its kind."""
-        kind = await self._catalog.accept(request.kind, request.input, pointer=pointer)
+        request, _, pointer = place.order
+        kind = await self._catalog.accept(request.kind, request.input, asked_at=asked_at, pointer=pointer)
         refuse_beyond_horizon(request, datetime.now(UTC), self._horizon_days, pointer=pointer)
         defaults = kind.defaults
         return NewJob(
@@ -88,24 +130,25 @@ class Submitter:
             kind=kind.name,
             queue=request.queue or defaults.queue or DEFAULT_QUEUE,
             priority=_first(request.priority, defaults.priority, DEFAULT_PRIORITY),
-            input=jsontext.dump(request.input),
-            metadata=None if request.metadata is None else jsontext.dump(request.metadata),
+            input=jsontext.dump_checked(request.input),
+            metadata=None if request.metadata is None else jsontext.dump_checked(request.metadata),
             max_retries=_first(request.max_retries, defaults.max_retries, 0),
             timeout_seconds=request.timeout_seconds or defaults.timeout_seconds,
             run_at=request.run_at,
             delay_seconds=request.delay_seconds,
             deadline=request.deadline,
-            key=digest,
-            request=None if digest is None else request_digest(request),
+            key=place.digest,
+            request=None if place.digest is None else request_digest(request),
         )
 
-    async def _insert_with_others(self, new: NewJob) -> Inserted | KeyTaken:
-        size = JOB_BYTES + len(new.input)
+    async def _insert_with_others(self, new: Sequence[NewJob]) -> Sequence[Answer]:
+        size = sum([JOB_BYTES + len(one.input) for one in new])
         if self._waiting_bytes + size > WAITING_BYTES_MAX:
-            raise Refused("overloaded", 503, "Too much is waiting to be stored; try again.", retry_after=1)
+            full = Refused("overloaded", 503, "Too much is waiting to be stored; try again.", retry_after=1)
+            return [full] * len(new)
         self._waiting_bytes += size
         try:
-            return await self._coalescer.submit(new)
+            return await self._coalescer.submit_all(new) if new else []
         finally:
             self._waiting_bytes -= size
 
@@ -140,15 +183,27 @@ class Submitter:
         except DatabaseAway as error:
             return error
 
-    async def _taken(self, digest: UUID | None) -> KeyTaken | None:
-        return None if digest is None else (await jobs.keys_taken(self._db, [digest])).get(digest)
+    async def _replay_all(self, places: Sequence[_Place]) -> None:
+        """An honest repetition gets its job, whatever has become of the kind's schema meanwhile."""
+        refused = [one for one in places if one.new is None and isinstance(one.answer, Refused)]
+        owners = await self._owners([one.digest for one in refused if one.digest is not None])
+        for one in refused:
+            if one.digest is not None:
+                one.answer = owners if isinstance(owners, DatabaseAway) else owners.get(one.digest, one.answer)
+        await asyncio.gather(*[self._replay(one, one.answer) for one in places if isinstance(one.answer, KeyTaken)])
 
-    async def _replay(self, request: JobRequest, taken: KeyTaken, pointer: str) -> Submitted:
-        if taken.request != request_digest(request):
+    async def _replay(self, place: _Place, taken: KeyTaken) -> None:
+        try:
+            place.answer = await self._replayed(place.order, taken)
+        except (Refused, DatabaseAway) as error:
+            place.answer = error
+
+    async def _replayed(self, order: Order, taken: KeyTaken) -> Submitted:
+        if taken.request != request_digest(order.request):
             stored = await jobs.stored_request(self._db, taken.job_id)
-            places = [] if stored is None else differences(request, stored)
-            if places:
-                raise _reused(taken.job_id, [pointer + place for place in places])
+            found = [] if stored is None else differences(order.request, stored)
+            if found:
+                raise _reused(taken.job_id, [order.pointer + place for place in found])
         return Submitted(await read.job(self._db, taken.job_id), replayed=True)
 
 

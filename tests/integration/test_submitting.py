@@ -107,7 +107,7 @@ async def test_a_key_that_another_transaction_holds_is_waited_for_and_taken_when
 
 
 async def test_the_same_keys_in_opposite_orders_do_not_deadlock(settings: Settings, db: Database) -> None:
-    low, middle, high = (replace(ROW, key=UUID(int=number), request=UUID(int=0)) for number in (1, 2, 3))
+    low, middle, high = (ROW._replace(key=UUID(int=number), request=UUID(int=0)) for number in (1, 2, 3))
     async with key_held(settings, UUID(int=2)):
         both = [asyncio.create_task(jobs.insert(db, order)) for order in ([low, middle, high], [high, middle, low])]
         await until_blocked(db, 2)
@@ -229,7 +229,7 @@ async def test_a_batch_has_a_thousand_jobs_at_most(client: AsyncClient, db: Data
 async def test_a_value_that_cannot_be_stored_fails_its_own_caller_alone(db: Database, submitter: Submitter) -> None:
     coalescer: Coalescer[NewJob, Inserted | KeyTaken] = submitter._coalescer  # pyright: ignore[reportPrivateUsage]  # no request carries such
     answers = await asyncio.gather(
-        *(coalescer.submit(new) for new in (ROW, replace(ROW, input="no JSON"), ROW)), return_exceptions=True
+        *(coalescer.submit(new) for new in (ROW, ROW._replace(input="no JSON"), ROW)), return_exceptions=True
     )
     assert isinstance(answers[0], Inserted)
     assert isinstance(answers[1], Refused)

@@ -60,5 +60,5 @@ def test_the_time_of_an_ended_child_is_not_lost() -> None:
 
     subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"], check=True)
 
-    assert sum(cpu_seconds(me).values()) - before >= 0.3
+    assert sum(cpu_seconds(me).values()) - before >= 0.29
     assert tree(me)[0] == me

@@ -48,6 +48,15 @@ async def test_no_batch_is_larger_than_its_limit() -> None:
     assert [item for batch in doubler.batches for item in batch] == list(range(30))
 
 
+async def test_what_one_caller_brings_goes_in_one_batch_in_its_order() -> None:
+    doubler = Doubler()
+    coalescer = Coalescer(doubler.flush, batch_max=4)
+    groups = [[1, 2, 3], [4], [5, 6], list(range(7, 17))]
+    answers = await asyncio.gather(*(coalescer.submit_all(group) for group in groups))
+    assert answers == [[2 * number for number in group] for group in groups]
+    assert doubler.batches == [[1, 2, 3, 4], [5, 6], list(range(7, 17))]
+
+
 async def test_one_refused_item_fails_only_its_own_caller() -> None:
     coalescer = Coalescer(Doubler().flush, batch_max=100)
     answers = await asyncio.gather(*(coalescer.submit(n) for n in (1, -1, 2)), return_exceptions=True)

@@ -108,7 +108,7 @@ def test_the_wait_of_prefer_is_read_as_rfc_7240_says(preferences: list[str], sec
 
 def test_every_dead_reason_has_an_explanation_that_names_an_operator() -> None:
     for reason in Reason:
-        dead = replace(JOB, state=State.DEAD, reason=reason, error='{"type":"ValueError","message":"no"}')
+        dead = JOB._replace(state=State.DEAD, reason=reason, error='{"type":"ValueError","message":"no"}')
         found = explain(dead, Surroundings(FLEET, CLOCKS))
         assert (found.reason, found.who_acts) == (reason, Who.OPERATOR)
         assert "ValueError: no" in found.summary
@@ -117,7 +117,7 @@ def test_every_dead_reason_has_an_explanation_that_names_an_operator() -> None:
 def test_every_state_has_an_explanation() -> None:
     holder = Holder(ID, "host", 7, gone=False, left_cause=None, silent_seconds=0.1, run_until=NOON)
     for state in State:
-        job = replace(JOB, state=state, reason="expired" if state is State.DEAD else None)
+        job = JOB._replace(state=state, reason="expired" if state is State.DEAD else None)
         found = explain(job, Surroundings(FLEET, CLOCKS, holder=holder))
         assert found.state is state
         assert found.reason
@@ -144,13 +144,13 @@ def test_a_waiting_job_has_the_first_reason_that_applies(around: Surroundings, r
 
 
 def test_a_deadline_is_the_next_event_when_it_comes_first() -> None:
-    soon = replace(JOB, deadline=NOON + timedelta(seconds=1))
+    soon = JOB._replace(deadline=NOON + timedelta(seconds=1))
     found = explain(soon, Surroundings(replace(FLEET, workers=0), CLOCKS))
     assert (found.next_event, found.next_at) == ("its deadline passes: dead, expired", soon.deadline)
-    late = replace(JOB, state=State.SCHEDULED, due_at=NOON, deadline=NOON + timedelta(days=1))
+    late = JOB._replace(state=State.SCHEDULED, due_at=NOON, deadline=NOON + timedelta(days=1))
     assert explain(late, Surroundings(FLEET, CLOCKS)).next_at == NOON
 
 
 def test_text_of_people_is_escaped_where_it_is_written() -> None:
-    job = replace(JOB, state=State.CANCELLED, reason='not "needed"\n\\ é')
+    job = JOB._replace(state=State.CANCELLED, reason='not "needed"\n\\ é')
     assert json.loads(job_json(job))["reason"] == job.reason

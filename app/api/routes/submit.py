@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import asdict
 
 from fastapi import APIRouter, Request, Response
@@ -11,10 +10,10 @@ from app.api import problems
 from app.api.access import UseCatalog, UseSubmitter
 from app.api.body import read_json
 from app.domain.errors import DependencyAway, JsonRefused, OutlastError, Refused
-from app.domain.jsontext import JsonValue, token
+from app.domain.jsontext import JsonValue
 from app.domain.request import read_key, read_request
 from app.domain.views import dump, job_json
-from app.usecases.submit import Submitted, Submitter
+from app.usecases.submit import Order, Submitted
 
 JOBS_MAX = 1_000
 JSON = "application/json"
@@ -41,7 +40,9 @@ async def submit_batch(request: Request, submitter: UseSubmitter) -> Response:
     record, `{"status", "problem"}` for a refused one. 503 when the database is away for all of them.
     """
     items = _items(await read_json(request))
-    outcomes = await asyncio.gather(*(_submit_item(submitter, item, index) for index, item in enumerate(items)))
+    orders = [_order(item, f"/jobs/{index}") for index, item in enumerate(items)]
+    submitted = iter(await submitter.submit_all([order for order in orders if isinstance(order, Order)]))
+    outcomes = [next(submitted) if isinstance(order, Order) else order for order in orders]
     away = [outcome for outcome in outcomes if isinstance(outcome, DependencyAway)]
     if away and len(away) == len(outcomes):
         raise away[0]
@@ -54,12 +55,11 @@ async def kinds(catalog: UseCatalog) -> Response:
     return Response(dump({"data": [asdict(kind) for kind in await catalog.all()]}), 200, media_type=JSON)
 
 
-async def _submit_item(submitter: Submitter, item: JsonValue, index: int) -> Submitted | OutlastError:
-    pointer = f"/jobs{token(index)}"
+def _order(item: JsonValue, pointer: str) -> Order | OutlastError:
     try:
         key, body = _take_key(item, pointer)
-        return await submitter.submit(read_request(body, pointer=pointer), key=key, pointer=pointer)
-    except (Refused, JsonRefused, DependencyAway) as error:
+        return Order(read_request(body, pointer=pointer), key, pointer)
+    except (Refused, JsonRefused) as error:
         return error
 
 
@@ -67,7 +67,7 @@ def _outcome_json(outcome: Submitted | OutlastError) -> str:
     if isinstance(outcome, OutlastError):
         refused = problems.refusal(outcome)
         return dump({"status": refused.status, "problem": problems.document(refused)})
-    head = f'"status":{_status(outcome)},"replayed":{dump(outcome.replayed)}'
+    head = f'"status":{_status(outcome)},"replayed":{"true" if outcome.replayed else "false"}'
     return f'{{{head},"job":{job_json(outcome.job)}}}'
 
 
