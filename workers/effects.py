@@ -40,6 +40,7 @@ from workers.handling.failures import text_of
 from workers.handling.ledger import Ledger
 from workers.handling.roundtrip import adapter_of, decode, encode, fingerprint
 from workers.handling.run_lease import RunLease
+from workers.handling.uncut import Uncut
 from workers.handling.wish import Wish, refuse_unusable
 
 Fatal = TypeVar("Fatal", bound=EffectError)
@@ -60,8 +61,7 @@ class EffectEngine:
         self._unsure: set[str] = set()
         self._called: set[str] = set()
         self._callers: set[asyncio.Task[Any]] = set()
-        self._guarded = 0
-        self._quiet = asyncio.Event()
+        self.uncut = Uncut()
         self._closed = False
         self.fatal: EffectError | None = None
 
@@ -97,22 +97,17 @@ class EffectEngine:
             reach(Point.EFFECT_RECORDED, key)
             return self._read(effect, row)
 
-    async def quiet(self) -> None:
-        """Returns once no call that must not be cut is in flight; with `releasing` set no new one begins."""
-        while self._guarded:
-            self._quiet.clear()
-            await self._quiet.wait()
-
     async def settle(self) -> None:
         """Once the handler has ended: what it left running (`gather` does, when one of its calls raises) ends, too.
 
         Calls that must not be cut come to their record first.
         """
         self._closed = True
-        await self.quiet()
-        left = self.close()
-        if left:
-            await asyncio.wait(left)
+        if self._callers:
+            await self.uncut.none_left()
+            left = self.close()
+            if left:
+                await asyncio.wait(left)
 
     def close(self) -> set[asyncio.Task[Any]]:
         """Ends the attempt for its effects: none begins, and the tasks in the midst of one are cancelled."""
@@ -128,7 +123,7 @@ class EffectEngine:
 
     async def _from_intent(self, effect: Wish) -> Any:
         while True:
-            async with self._guard(effect.policy):
+            with self.uncut.held(effect.policy):
                 answer = await self._intend(effect)
                 if answer.grant is Grant.GRANTED:
                     return await self._call(effect)
@@ -196,7 +191,7 @@ class EffectEngine:
         """Reconciles an intent of ours whose call may have happened."""
         assert effect.reconcile is not None
         self._unsure.add(effect.key)
-        async with self._guard(effect.policy):
+        with self.uncut.held(effect.policy):
             await self._lease.may_call()
             try:
                 value = await self._outside(effect, effect.reconcile, effect.args)
@@ -281,17 +276,6 @@ class EffectEngine:
             finally:
                 self._callers.discard(caller)
             self._done_by[effect.key] = place
-
-    @asynccontextmanager
-    async def _guard(self, policy: Policy) -> AsyncIterator[None]:
-        """Holds back a release from the intent to the record of what must not be called twice."""
-        guarded = policy is not Policy.REPEATABLE
-        self._guarded += guarded
-        try:
-            yield
-        finally:
-            self._guarded -= guarded
-            self._quiet.set()
 
     def _stop(self, error: Fatal) -> Fatal:
         self.fatal = self.fatal or error

@@ -8,19 +8,19 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from uuid import UUID
 
 from app.domain.errors import DatabaseAway
 from app.domain.leased import LeasedJob
-from app.domain.outcomes import Gone, Outcome, Release
 from app.failpoints import Point, reach
 from app.store.leases import Claimed, Leases
-from app.telemetry import bind_job, frames, log
+from app.telemetry import log
 from app.transport.base import Delivery
 from workers.executor import Executor
 from workers.finisher import Finisher
 from workers.heart import Heart
-from workers.registry import Registry, Task
+from workers.registry import Registry
 from workers.runs import Run, Runs
 
 
@@ -110,30 +110,9 @@ class Intake:
         return len(claimed.jobs)
 
     def _start(self, job: LeasedJob, delivery: Delivery | None) -> None:
+        task = self._registry.get(job.kind)
+        assert task is not None, "a claim takes only kinds of the registry"
         run = Run(job, delivery, self._heart, self._leases.progress_if_leased)
         self._runs.add(run)
         self.started += 1
-        run.task = asyncio.create_task(self._run(run))
-        run.task.add_done_callback(lambda _: self._end_unbegun(run))
-
-    def _end_unbegun(self, run: Run) -> None:
-        """A task that is cancelled before its first step runs none of its code, and would keep its slot for ever."""
-        if not run.ending:
-            self._finisher.put(run, Gone() if run.lost.is_set() else Release("shutdown"))
-
-    async def _run(self, run: Run) -> None:
-        bind_job(run.job.id, run.job.attempt)
-        task = self._registry.get(run.job.kind)
-        assert task is not None, "a claim takes only kinds of the registry"
-        self._finisher.put(run, await self._outcome(task, run))
-
-    async def _outcome(self, task: Task, run: Run) -> Outcome:
-        try:
-            reach(Point.START_BEFORE, task.name)
-            outcome = await self._executor.execute(task, run)
-            reach(Point.FINISH_RETURNED, task.name)
-            return outcome
-        except Exception as error:
-            # A fault of ours, not of the job: it goes back uncharged, and the cap on releases keeps it from looping.
-            log.error("executor_failed", error_type=type(error).__qualname__, where=frames(error))
-            return Release(f"the executor failed with {type(error).__qualname__}")
+        run.work = self._executor.begin(task, run, partial(self._finisher.put, run))

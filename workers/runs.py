@@ -17,15 +17,16 @@ from app.domain.errors import DatabaseAway, LeaseLost
 from app.domain.leased import LeasedJob
 from app.telemetry import log
 from app.transport.base import Delivery
+from workers.attempt import Attempt
 from workers.heart import Answer, Heart
 
-Attempt = tuple[UUID, int]
+Fence = tuple[UUID, int]
 
 
 class Run:
     """One attempt in this process: `workers.handling.run_lease.RunLease`."""
 
-    __slots__ = ("_heart", "_show", "delivery", "ending", "job", "lost", "releasing", "since", "task")
+    __slots__ = ("_heart", "_show", "delivery", "ending", "job", "lost", "releasing", "since", "work")
 
     def __init__(
         self,
@@ -40,12 +41,12 @@ class Run:
         self.releasing = asyncio.Event()
         self.ending = False
         self.since = time.monotonic()
-        self.task: asyncio.Task[None] | None = None
+        self.work: Attempt | None = None
         self._heart = heart
         self._show = show
 
     @property
-    def attempt(self) -> Attempt:
+    def attempt(self) -> Fence:
         return self.job.id, self.job.attempt
 
     async def may_call(self) -> None:
@@ -71,9 +72,9 @@ class Run:
         self.cancel()
 
     def cancel(self) -> None:
-        """Cancels the handler, as told by `lost` or `releasing`."""
-        if self.task is not None and not self.ending:
-            self.task.cancel()
+        """Ends the attempt, as told by `lost` or `releasing`."""
+        if self.work is not None:
+            self.work.interrupt()
 
 
 class Runs:
@@ -82,11 +83,11 @@ class Runs:
     def __init__(self, concurrency: int, stragglers: Callable[[], int]) -> None:
         self._concurrency = concurrency
         self._stragglers = stragglers
-        self._runs: dict[Attempt, Run] = {}
+        self._runs: dict[Fence, Run] = {}
         self._ending = 0
         self._claim_count = 0
         self._open_claims: set[int] = set()
-        self._unexplained: dict[Attempt, int] = {}
+        self._unexplained: dict[Fence, int] = {}
         self.changed = asyncio.Event()
 
     def __len__(self) -> int:
@@ -152,7 +153,7 @@ class Runs:
         finally:
             self._open_claims.discard(nth)
 
-    def judge(self, answer: Answer) -> list[Attempt]:
+    def judge(self, answer: Answer) -> list[Fence]:
         """Cancels runs that were taken away; the leases in my name that nothing explains, to be given back."""
         told, of = answer.beat.leases, answer.beat.of
         for run in self:
@@ -163,8 +164,8 @@ class Runs:
         if of is not None:
             return []
         oldest_open = min(self._open_claims, default=self._claim_count + 1)
-        orphans: list[Attempt] = []
-        suspicion: dict[Attempt, int] = {}
+        orphans: list[Fence] = []
+        suspicion: dict[Fence, int] = {}
         for attempt in told - self._runs.keys():
             # Claims begun before this answer may be its cause; once they are all answered, nothing is.
             begun = self._unexplained.get(attempt, self._claim_count)

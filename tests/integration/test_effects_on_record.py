@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -51,7 +50,7 @@ class Desk:
         await self.world.execute(
             "UPDATE leases SET attempt = attempt + 1, worker_id = $2 WHERE job_id = $1", self.job.id, world.worker_id
         )
-        self.job = replace(self.job, attempt=self.job.attempt + 1)
+        self.job = self.job._replace(attempt=self.job.attempt + 1)
         return self._context()
 
     async def on_record(self, key: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from workers.handling.context import Context
 from workers.heart import Heart
 from workers.intake import Intake
 from workers.registry import Registry, task, task_of
-from workers.runs import Runs
+from workers.runs import Run, Runs
 
 SLOTS = 3
 
@@ -54,6 +54,12 @@ async def desk(db: Database, settings: Settings) -> AsyncIterator[Desk]:
     await heart.stop()
 
 
+async def until_ended(run: Run) -> None:
+    async with asyncio.timeout(10):
+        while not run.ending:
+            await asyncio.sleep(0.001)
+
+
 async def test_no_more_is_claimed_than_slots_are_free(desk: Desk, world: World) -> None:
     await world.submit(5)
 
@@ -68,8 +74,7 @@ async def test_a_run_that_is_given_back_before_its_first_step_is_given_back(desk
     [run] = desk.runs
     run.releasing.set()
     run.cancel()
-    assert run.task is not None
-    await asyncio.wait([run.task])
+    await until_ended(run)
 
     await desk.finisher.run_once()
 
@@ -84,8 +89,7 @@ async def test_a_run_that_is_lost_before_its_first_step_keeps_no_slot(desk: Desk
     await desk.intake.claim_due("default", [KIND])
     [run] = desk.runs
     run.lose()
-    assert run.task is not None
-    await asyncio.wait([run.task])
+    await until_ended(run)
 
     await desk.finisher.run_once()
 

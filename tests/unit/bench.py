@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 from app.domain.outcomes import Bury, Outcome
@@ -17,6 +17,17 @@ from workers.registry import task_of
 SETTINGS = Settings(max_result_bytes=100, suspect_seconds=0.4, heartbeat_seconds=0.1, lease_seconds=1, max_releases=3)
 
 
+class Running:
+    """An attempt under way; to await it is to wait for how it ended."""
+
+    def __init__(self, executor: Executor, handler: Callable[..., Any], lease: FakeLease) -> None:
+        self.ended: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self.attempt = executor.begin(task_of(handler), lease, self.ended.set_result)
+
+    def __await__(self) -> Generator[Any, None, Outcome]:
+        return self.ended.__await__()
+
+
 class Bench:
     """Runs handlers on jobs, as a worker does."""
 
@@ -25,9 +36,9 @@ class Bench:
         self.ledger.held = 1
         self.executor = Executor(SETTINGS, self.ledger, random=lambda: 0.5)
 
-    def start(self, handler: Callable[..., Any], **job: Any) -> tuple[asyncio.Task[Outcome], FakeLease]:
+    def start(self, handler: Callable[..., Any], **job: Any) -> tuple[Running, FakeLease]:
         lease = FakeLease(a_job(**job))
-        return asyncio.create_task(self.executor.execute(task_of(handler), lease)), lease
+        return Running(self.executor, handler, lease), lease
 
     async def run(self, handler: Callable[..., Any], **job: Any) -> Outcome:
         running, _ = self.start(handler, **job)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -36,7 +35,7 @@ class Desk:
         """The next attempt takes the lease; the one before is fenced."""
         self.attempt_number += 1
         self.ledger.held = self.attempt_number
-        self.lease = FakeLease(replace(JOB, attempt=self.attempt_number))
+        self.lease = FakeLease(JOB._replace(attempt=self.attempt_number))
         self.engine = EffectEngine(self.lease, self.ledger, self.caller, effect_bytes_max=1_000)
         return Context(self.lease, self.engine)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -30,7 +29,7 @@ JOB = LeasedJob(
 
 def a_job(**changes: Any) -> LeasedJob:
     """The job with some of its facts changed."""
-    return replace(JOB, **changes)
+    return JOB._replace(**changes)
 
 
 class FakeLease:

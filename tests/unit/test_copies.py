@@ -47,7 +47,7 @@ async def test_the_original_awaits_returns_raises_and_is_cancelled_as_ever() -> 
         await asyncio.sleep(0)
         raise ValueError("as ever")
 
-    running = asyncio.create_task(in_original(work()))
+    running = asyncio.ensure_future(in_original(work()))
     async with asyncio.timeout(10):
         while not seen:
             await asyncio.sleep(0.001)

@@ -142,7 +142,7 @@ async def test_a_lost_lease_cancels_the_handler_and_writes_nothing(bench: Bench)
     running, lease = bench.start(cleans_up)
     await begun.wait()
     lease.lost.set()
-    running.cancel()
+    running.attempt.interrupt()
     assert await running == Gone()
     assert cleaned_up == ["yes"]
 
@@ -151,7 +151,7 @@ async def test_a_shutdown_releases_the_job(bench: Bench) -> None:
     running, lease = bench.start(hang)
     await asyncio.sleep(0)
     lease.releasing.set()
-    running.cancel()
+    running.attempt.interrupt()
     assert await running == Release("shutdown")
 
 
@@ -170,8 +170,8 @@ async def test_a_release_waits_for_a_call_in_flight_and_its_record(bench: Bench)
     running, lease = bench.start(pays)
     await paying.wait()
     lease.releasing.set()
-    running.cancel()
-    done, _ = await asyncio.wait({running}, timeout=0.05)
+    running.attempt.interrupt()
+    done, _ = await asyncio.wait({running.ended}, timeout=0.05)
     assert not done
     go_on.set()
     await running
@@ -192,7 +192,7 @@ async def test_a_handler_that_has_ended_when_its_release_comes_has_ended_as_it_d
     go_on.set()
     await asyncio.sleep(0)  # the handler ends here; what waits for it has not been woken yet
     lease.releasing.set()
-    running.cancel()
+    running.attempt.interrupt()
     assert await running == Done('"paid"')
 
 
@@ -210,19 +210,39 @@ async def test_a_second_cancel_does_not_wait_for_the_call_in_flight(bench: Bench
     running, lease = bench.start(pays_slowly)
     await paying.wait()
     lease.releasing.set()
-    running.cancel()
+    running.attempt.interrupt()
     await asyncio.sleep(0.01)
-    assert not running.done()
-    running.cancel()
+    assert not running.ended.done()
+    running.attempt.interrupt()
     assert await running == Release("shutdown")
 
 
-async def test_a_cancel_without_a_word_is_passed_on(bench: Bench) -> None:
-    running, _ = bench.start(hang)
+async def test_a_handler_that_cancels_every_task_it_finds_costs_its_neighbours_nothing(bench: Bench) -> None:
+    @task("executor.cancels-all")
+    async def cancels_all(ctx: Context, given: Any) -> str:
+        for other in asyncio.all_tasks() - {asyncio.current_task(), tests_own}:
+            other.cancel()
+        return "done"
+
+    tests_own = asyncio.current_task()
+    neighbour, _ = bench.start(hang)
+    interrupted, lease = bench.start(hang)
     await asyncio.sleep(0)
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
+    lease.lost.set()
+    interrupted.attempt.interrupt()
+    running, _ = bench.start(cancels_all)
+
+    assert await running == Done('"done"')
+    assert isinstance(await neighbour, Release)
+    assert await interrupted == Gone()
+
+
+async def test_a_handler_that_cancels_itself_is_dead(bench: Bench) -> None:
+    @task("executor.cancels-itself")
+    async def cancels_itself(ctx: Context, given: Any) -> None:
+        raise asyncio.CancelledError
+
+    assert reason_of(await bench.run(cancels_itself)) is Reason.PERMANENT_ERROR
 
 
 async def test_calls_a_handler_leaves_behind_end_with_its_attempt(bench: Bench) -> None:
@@ -252,7 +272,7 @@ async def test_calls_a_handler_leaves_behind_end_with_its_attempt(bench: Bench) 
 
     running, _ = bench.start(leaves_behind)
     await until(lambda: len(bench.ledger.rows) == 2)
-    done, _ = await asyncio.wait({running}, timeout=0.05)
+    done, _ = await asyncio.wait({running.ended}, timeout=0.05)
     assert not done
     go_on.set()
     assert isinstance(await running, Retry)

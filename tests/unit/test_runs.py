@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import cast
 from uuid import UUID, uuid4
@@ -11,6 +10,7 @@ from app.domain.errors import DatabaseAway
 from app.domain.leased import LeasedJob
 from app.store.fleet import Beat
 from tests.unit.leased import a_job
+from workers.attempt import Attempt
 from workers.heart import Answer, Heart
 from workers.runs import Run, Runs
 
@@ -21,9 +21,19 @@ async def show_nothing(_job: UUID, _attempt: int, _text: str) -> None:
     return None
 
 
+class Interrupted:
+    """In place of an attempt: counts how often it is to end."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def interrupt(self) -> None:
+        self.times += 1
+
+
 def running(runs: Runs, job: LeasedJob | None = None) -> Run:
     run = Run(job or a_job(id=uuid4()), None, HEART, show_nothing)
-    run.task = asyncio.get_running_loop().create_task(asyncio.sleep(60))
+    run.work = cast("Attempt", Interrupted())
     runs.add(run)
     return run
 
@@ -45,9 +55,7 @@ async def test_a_run_that_the_answer_lacks_is_taken_away_and_cancelled() -> None
 
     assert lost.lost.is_set()
     assert not kept.lost.is_set()
-    assert lost.task is not None
-    await asyncio.wait([lost.task])
-    assert lost.task.cancelled()
+    assert [cast("Interrupted", run.work).times for run in (kept, lost)] == [0, 1]
 
 
 async def test_an_answer_to_a_heartbeat_sent_before_the_claim_says_nothing_about_the_run() -> None:

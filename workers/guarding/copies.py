@@ -33,13 +33,9 @@ def end_copies() -> None:
         os._exit(EXIT_COPY)
 
 
-async def in_original(work: Coroutine[Any, Any, T]) -> T:
-    """Awaits `work`, and ends a copy that `work` made as soon as it awaits, returns or raises."""
-    return await _step_by_step(work)
-
-
 @coroutine
-def _step_by_step(work: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
+def in_original(work: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
+    """Awaits `work`, and ends a copy that `work` made as soon as it awaits, returns or raises."""
     step: Callable[[Any], Any] = work.send
     sent: Any = None
     while True:

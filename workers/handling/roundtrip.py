@@ -20,6 +20,7 @@ from app.domain import jsontext
 from app.domain.errors import JsonRefused, NotRecordable, TooLarge
 from app.domain.jsontext import JsonValue
 from app.domain.request import canonical
+from workers.handling.plain import is_plain, written
 
 Adapter = TypeAdapter[Any]
 
@@ -39,6 +40,15 @@ def encode(adapter: Adapter, value: object, *, bytes_max: int) -> tuple[str, Any
     Raises `JsonRefused` for what is not JSON or is not itself afterwards, pydantic's `ValidationError`
     for what is not of the type, `TooLarge` for text over `bytes_max` bytes of UTF-8.
     """
+    return _short(adapter, value, bytes_max) or _long(adapter, value, bytes_max)
+
+
+def _short(adapter: Adapter, value: object, bytes_max: int) -> tuple[str, Any] | None:
+    short = written(adapter, value) if is_plain(adapter) else None
+    return short if short is not None and _size(short[0]) <= bytes_max else None
+
+
+def _long(adapter: Adapter, value: object, bytes_max: int) -> tuple[str, Any]:
     name = type(value).__name__
     if isinstance(value, UNFINISHED):
         raise JsonRefused(f"a {name} is no value: it may be without end, or was not awaited")
@@ -68,7 +78,10 @@ def published(adapter: Adapter, value: object, *, bytes_max: int) -> str:
     """
     if isinstance(value, BaseModel) and adapter.core_schema["type"] == "any":
         adapter = adapter_of(type(value))
-    _, read = encode(adapter, value, bytes_max=bytes_max)
+    short = _short(adapter, value, bytes_max)
+    if short is not None:
+        return short[0]
+    _, read = _long(adapter, value, bytes_max)
     text = jsontext.dump(adapter.dump_python(read, mode="json", by_alias=True, warnings="none"))
     _check_size(text, bytes_max)
     return text
@@ -96,9 +109,13 @@ def _refuse_vast(plain: JsonValue, bytes_max: int) -> None:
 
 
 def _check_size(text: str, bytes_max: int) -> None:
-    size = len(text) if text.isascii() else len(text.encode())
+    size = _size(text)
     if size > bytes_max:
         raise TooLarge(size, bytes_max)
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def fingerprint(args: Iterable[object]) -> bytes:

@@ -11,9 +11,8 @@ from app.domain.leased import LeasedJob
 class RunLease(Protocol):
     """One attempt's hold on its job, as `workers.executor` and `workers.effects` see it.
 
-    Whoever keeps the lease ends a run from outside by setting `lost` or `releasing` and then
-    cancelling the task that awaits `Executor.execute`. A second cancel of a release no longer waits
-    for the call in flight.
+    Whoever keeps the lease ends a run from outside by setting `lost` or `releasing` and then calling
+    `Attempt.interrupt`.
     """
 
     @property

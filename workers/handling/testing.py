@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -199,27 +199,27 @@ class _Story:
                     return self._ended(State.DEAD, reason=reason, error=failure)
                 case Retry(_, delay, _, charged):
                     self._delays.append(delay)
-                    self._job = replace(
-                        self._job,
+                    self._job = self._job._replace(
                         retries=self._job.retries + charged,
                         releases=self._job.releases + (not charged),
                     )
                 case Gone() | Release():
-                    self._job = replace(self._job, crashes=self._job.crashes + 1)
+                    self._job = self._job._replace(crashes=self._job.crashes + 1)
 
     async def _attempt(self, executor: Executor) -> Outcome:
-        self._job = replace(self._job, attempt=self._job.attempt + 1)
+        self._job = self._job._replace(attempt=self._job.attempt + 1)
         self._ledger.held = self._job.attempt
         lease = _Lease(self._job, self._progress)
-        running = asyncio.ensure_future(executor.execute(self._task, lease))
+        ended: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        attempt = executor.begin(self._task, lease, ended.set_result)
 
         def crash() -> None:
             self._ledger.held = None
             lease.lost.set()
-            running.cancel()
+            attempt.interrupt()
 
         self._crash = crash
-        return await running
+        return await ended
 
     def _ended(
         self, state: State, *, result: Any = None, reason: Reason | None = None, error: Failure | None = None

@@ -1,0 +1,38 @@
+"""Calls that must not be cut off: from the intent to the record of what must not be called twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from app.domain.states import Policy
+
+
+class Uncut:
+    """Those of one attempt that are in flight."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._one_ended = asyncio.Event()
+
+    @property
+    def any(self) -> bool:
+        return self._count > 0
+
+    async def none_left(self) -> None:
+        """Returns once no such call is in flight; with `releasing` set no new one begins."""
+        while self._count:
+            self._one_ended.clear()
+            await self._one_ended.wait()
+
+    @contextmanager
+    def held(self, policy: Policy) -> Iterator[None]:
+        """Holds back a release while a call of this policy is in flight; one that can be repeated is no matter."""
+        counts = policy is not Policy.REPEATABLE
+        self._count += counts
+        try:
+            yield
+        finally:
+            self._count -= counts
+            self._one_ended.set()
