@@ -45,6 +45,16 @@ class Means:
     clean_up_seconds: float
 
 
+class _Handler(asyncio.Task[Ending]):
+    """Knows whether it was the handler itself that cancelled it."""
+
+    by_itself = False
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        self.by_itself = asyncio.current_task(self.get_loop()) is self
+        return super().cancel(msg)
+
+
 class Attempt:
     """Begins at once. `on_end` is told how it ended, once, on the loop and never before this returns."""
 
@@ -61,7 +71,7 @@ class Attempt:
         self._cutter: asyncio.Task[Ending] | None = None
         self._hurry: asyncio.Event | None = None
         loop = asyncio.get_running_loop()
-        self.handler: asyncio.Task[Ending] = loop.create_task(self._work())
+        self.handler = _Handler(self._work(), loop=loop)
         self.handler.add_done_callback(self._on_handler_end)
         self._timer = loop.call_later(lease.job.run_seconds, self._on_time_up)
 
@@ -75,7 +85,7 @@ class Attempt:
         if self._hurry is not None:
             self._hurry.set()
             return
-        waits = self.effects.uncut.any and not self.lease.lost.is_set()
+        waits = self.effects.uncut.any and not self.lease.lost
         if not waits:
             self._cancel()
         self._cut_short(self._interrupted, waits)
@@ -126,15 +136,15 @@ class Attempt:
         except BaseException as error:  # serializers are the author's code, too
             return Final(Reason.INVALID_OUTPUT, failure_of(error))
 
-    def _on_handler_end(self, handler: asyncio.Task[Ending]) -> None:
+    def _on_handler_end(self, _: asyncio.Task[Ending]) -> None:
         if self._cutter is None:
             self._timer.cancel()
-            self._on_end(self._ended(handler))
+            self._tell(self._ended())
 
-    def _ended(self, handler: asyncio.Task[Ending]) -> Ending:
-        if not handler.cancelled():
-            return handler.result()
-        if handler.cancelling():
+    def _ended(self) -> Ending:
+        if not self.handler.cancelled():
+            return self.handler.result()
+        if self.handler.cancelling() and not self.handler.by_itself:
             return Interrupted("cancelled by code of another job")
         return Final(Reason.PERMANENT_ERROR, described("CancelledError", "the handler cancelled itself"))
 
@@ -151,7 +161,11 @@ class Attempt:
 
     def _on_cut(self, cutter: asyncio.Task[Ending]) -> None:
         # Code of a handler may cancel every task it finds.
-        self._on_end(self._unexplained() if cutter.cancelled() else cutter.result())
+        self._tell(self._unexplained() if cutter.cancelled() else cutter.result())
+
+    def _tell(self, ending: Ending) -> None:
+        on_end, self._on_end = self._on_end, _told  # who is told holds the attempt: a cycle less to be looked for
+        on_end(ending)
 
     async def _out_of_time(self) -> Ending:
         job = self.lease.job
@@ -164,14 +178,14 @@ class Attempt:
             # Cut off now, a call in flight that must not be repeated would end its job as unknown.
             await self._first_of(self.effects.uncut.none_left())
             if self.handler.done() and not self.handler.cancelled():
-                return self._ended(self.handler)
+                return self._ended()
             self._cancel()
             self._hurried().clear()
         await self._cleaned_up()
         return self._unexplained()
 
     def _unexplained(self) -> Ending:
-        return Fenced() if self.lease.lost.is_set() else Interrupted("shutdown")
+        return Fenced() if self.lease.lost else Interrupted("shutdown")
 
     def _cancel(self) -> None:
         self.effects.close()
@@ -199,3 +213,7 @@ class Attempt:
     def _hurried(self) -> asyncio.Event:
         assert self._hurry is not None
         return self._hurry
+
+
+def _told(ending: Ending) -> None:
+    raise AssertionError(f"an attempt ended twice, at last as {ending}")

@@ -256,7 +256,7 @@ class EffectEngine:
             raise self.fatal
         if self._closed:
             raise LeaseLost("the attempt has ended")
-        if self._lease.releasing.is_set():
+        if self._lease.releasing:
             # The run is about to be given back: it waits here to be cancelled instead of beginning more.
             await asyncio.get_running_loop().create_future()
 

@@ -37,8 +37,8 @@ class Run:
     ) -> None:
         self.job = job
         self.delivery = delivery
-        self.lost = asyncio.Event()
-        self.releasing = asyncio.Event()
+        self.lost = False
+        self.releasing = False
         self.ending = False
         self.since = time.monotonic()
         self.work: Attempt | None = None
@@ -51,7 +51,7 @@ class Run:
 
     async def may_call(self) -> None:
         """Returns once a heartbeat is fresh enough for an outside call to begin. Raises `LeaseLost`."""
-        while not self.lost.is_set():
+        while not self.lost:
             if self._heart.fresh():
                 return
             await self._heart.next_answer()
@@ -59,7 +59,7 @@ class Run:
 
     def may_call_now(self) -> bool:
         """Whether an outside call may begin this instant; may be asked from any thread."""
-        return not self.lost.is_set() and self._heart.fresh()
+        return not self.lost and self._heart.fresh()
 
     async def progress(self, json_text: str) -> None:
         """Shows progress while the attempt runs; best effort."""
@@ -68,7 +68,7 @@ class Run:
 
     def lose(self) -> None:
         """The job is no longer ours: the handler is cancelled, and nothing it does is written."""
-        self.lost.set()
+        self.lost = True
         self.cancel()
 
     def cancel(self) -> None:
@@ -138,6 +138,7 @@ class Runs:
 
     def remove(self, run: Run) -> None:
         """What it came to is written, or nothing is to be."""
+        run.work = None
         if self._runs.pop(run.attempt, None) is not None:
             self._ending -= run.ending
             self.changed.set()

@@ -189,7 +189,7 @@ class Worker:
 
     def _give_back(self) -> None:
         for run in self._runs:
-            run.releasing.set()
+            run.releasing = True
             run.cancel()
 
     async def _leave(self) -> None:
@@ -223,7 +223,7 @@ class Worker:
             await asyncio.sleep(self._settings.heartbeat_seconds)
             if self._heart.silent_seconds() > self._settings.lease_seconds:
                 for run in self._runs:
-                    if not run.lost.is_set():
+                    if not run.lost:
                         run.lose()
 
     async def _summarise(self) -> None:

@@ -6,8 +6,8 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from secrets import token_hex
 from typing import Any
-from uuid import uuid4
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -59,7 +59,7 @@ def response(refused: Refused, scope: Scope, headers: Mapping[str, str] | None =
 
 def unreadable() -> bytes:
     """The whole answer, to be followed by the end of the connection, to bytes that are not HTTP."""
-    name = uuid4().hex
+    name = token_hex(16)
     body = json.dumps(document(Refused("bad-request", 400, "This is not an HTTP request."), name)).encode()
     head = (
         f"HTTP/1.1 400 Bad Request\r\nContent-Type: {MEDIA_TYPE}\r\nContent-Length: {len(body)}\r\nX-Request-Id: {name}"
@@ -173,4 +173,4 @@ def _request_id_of(scope: Scope) -> str:
     for name, value in scope["headers"]:
         if name == REQUEST_ID_HEADER and _usable_request_id(value):
             return value.decode("ascii")
-    return uuid4().hex
+    return token_hex(16)

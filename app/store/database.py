@@ -103,6 +103,8 @@ def _session(settings: Settings, role: str) -> dict[str, str]:
         # Plans are made while tables are small and kept while they grow: a sequential scan must never look cheap, and
         # nothing here is worth compiling.
         "enable_seqscan": "off",
+        # One plan for all values from the first time on: a new session would plan each statement five times over.
+        "plan_cache_mode": "force_generic_plan",
         "jit": "off",
         # A process that froze in a transaction, or a host that is gone, must not keep what it has locked.
         "idle_in_transaction_session_timeout": str(round(max(settings.lease_seconds, IDLE_SECONDS_LEAST) * 1_000)),

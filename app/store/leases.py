@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 from app.domain.leased import LeasedJob
@@ -27,8 +27,7 @@ class Claimed:
     fresh: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Ended(Generic[OutcomeT]):
+class Ended(NamedTuple, Generic[OutcomeT]):
     """An attempt of mine and how it ended."""
 
     job_id: UUID
@@ -146,22 +145,5 @@ def _moved(rows: Sequence[Record]) -> set[UUID]:
 
 
 def _claimed(rows: Sequence[Record]) -> Claimed:
-    return Claimed([_leased(row) for row in rows if row["fresh"]], fresh=all(row["fresh"] for row in rows))
-
-
-def _leased(row: Record) -> LeasedJob:
-    return LeasedJob(
-        id=row["job_id"],
-        attempt=row["attempt"],
-        tenant=row["tenant"],
-        kind=row["kind"],
-        queue=row["queue"],
-        input=row["input"],
-        run_seconds=row["run_seconds"],
-        deadline_binds=row["deadline_binds"],
-        retries=row["retries"],
-        max_retries=row["max_retries"],
-        crashes=row["crashes"],
-        releases=row["releases"],
-        deadline=row["deadline"],
-    )
+    # The columns of both claims stand as the members of `LeasedJob` do; `fresh` is the last.
+    return Claimed([LeasedJob(*row[:-1]) for row in rows if row[-1]], fresh=all(row[-1] for row in rows))

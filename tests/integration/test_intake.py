@@ -72,7 +72,7 @@ async def test_a_run_that_is_given_back_before_its_first_step_is_given_back(desk
     [job_id] = await world.submit()
     await desk.intake.claim_due("default", [KIND])
     [run] = desk.runs
-    run.releasing.set()
+    run.releasing = True
     run.cancel()
     await until_ended(run)
 

@@ -37,8 +37,8 @@ class FakeLease:
 
     def __init__(self, job: LeasedJob = JOB) -> None:
         self.job = job
-        self.lost = asyncio.Event()
-        self.releasing = asyncio.Event()
+        self.lost = False
+        self.releasing = False
         self.fresh = asyncio.Event()
         self.fresh.set()
         self.waiting = asyncio.Event()
@@ -47,11 +47,11 @@ class FakeLease:
     async def may_call(self) -> None:
         self.waiting.set()
         await self.fresh.wait()
-        if self.lost.is_set():
+        if self.lost:
             raise LeaseLost("the lease is gone")
 
     def may_call_now(self) -> bool:
-        return self.fresh.is_set() and not self.lost.is_set()
+        return self.fresh.is_set() and not self.lost
 
     async def progress(self, json_text: str) -> None:
         self.shown.append(json.loads(json_text))

@@ -174,7 +174,7 @@ async def test_an_effect_begun_before_a_release_is_finished_and_none_begins_afte
 
     paying = asyncio.create_task(ctx.effect("pay", pay, policy="at_most_once"))
     await calling.wait()
-    desk.lease.releasing.set()
+    desk.lease.releasing = True
     quiet = asyncio.create_task(desk.engine.uncut.none_left())
     late = asyncio.create_task(ctx.effect("pay more", desk.send, "x", policy="at_most_once"))
     await asyncio.sleep(0)

@@ -120,7 +120,7 @@ async def test_a_thread_that_waits_to_be_released_is_set_free_when_its_time_is_u
         ctx.effect("more", lambda: "x")
 
     running, lease = bench.start(parked, run_seconds=0.05)
-    lease.releasing.set()
+    lease.releasing = True
     assert isinstance(await running, Retry)
     await until(lambda: bench.executor.stragglers == 0)
     assert bench.ledger.rows == {}
@@ -141,7 +141,7 @@ async def test_a_lost_lease_cancels_the_handler_and_writes_nothing(bench: Bench)
 
     running, lease = bench.start(cleans_up)
     await begun.wait()
-    lease.lost.set()
+    lease.lost = True
     running.attempt.interrupt()
     assert await running == Gone()
     assert cleaned_up == ["yes"]
@@ -150,7 +150,7 @@ async def test_a_lost_lease_cancels_the_handler_and_writes_nothing(bench: Bench)
 async def test_a_shutdown_releases_the_job(bench: Bench) -> None:
     running, lease = bench.start(hang)
     await asyncio.sleep(0)
-    lease.releasing.set()
+    lease.releasing = True
     running.attempt.interrupt()
     assert await running == Release("shutdown")
 
@@ -169,7 +169,7 @@ async def test_a_release_waits_for_a_call_in_flight_and_its_record(bench: Bench)
 
     running, lease = bench.start(pays)
     await paying.wait()
-    lease.releasing.set()
+    lease.releasing = True
     running.attempt.interrupt()
     done, _ = await asyncio.wait({running.ended}, timeout=0.05)
     assert not done
@@ -191,7 +191,7 @@ async def test_a_handler_that_has_ended_when_its_release_comes_has_ended_as_it_d
     await begun.wait()
     go_on.set()
     await asyncio.sleep(0)  # the handler ends here; what waits for it has not been woken yet
-    lease.releasing.set()
+    lease.releasing = True
     running.attempt.interrupt()
     assert await running == Done('"paid"')
 
@@ -209,7 +209,7 @@ async def test_a_second_cancel_does_not_wait_for_the_call_in_flight(bench: Bench
 
     running, lease = bench.start(pays_slowly)
     await paying.wait()
-    lease.releasing.set()
+    lease.releasing = True
     running.attempt.interrupt()
     await asyncio.sleep(0.01)
     assert not running.ended.done()
@@ -228,7 +228,7 @@ async def test_a_handler_that_cancels_every_task_it_finds_costs_its_neighbours_n
     neighbour, _ = bench.start(hang)
     interrupted, lease = bench.start(hang)
     await asyncio.sleep(0)
-    lease.lost.set()
+    lease.lost = True
     interrupted.attempt.interrupt()
     running, _ = bench.start(cancels_all)
 
@@ -237,10 +237,16 @@ async def test_a_handler_that_cancels_every_task_it_finds_costs_its_neighbours_n
     assert await interrupted == Gone()
 
 
-async def test_a_handler_that_cancels_itself_is_dead(bench: Bench) -> None:
+@pytest.mark.parametrize("how", ["raises", "cancels"])
+async def test_a_handler_that_cancels_itself_is_dead(bench: Bench, how: str) -> None:
     @task("executor.cancels-itself")
     async def cancels_itself(ctx: Context, given: Any) -> None:
-        raise asyncio.CancelledError
+        if how == "raises":
+            raise asyncio.CancelledError
+        current = asyncio.current_task()
+        assert current is not None
+        current.cancel()
+        await asyncio.sleep(0)
 
     assert reason_of(await bench.run(cancels_itself)) is Reason.PERMANENT_ERROR
 

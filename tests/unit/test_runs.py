@@ -53,8 +53,8 @@ async def test_a_run_that_the_answer_lacks_is_taken_away_and_cancelled() -> None
 
     runs.judge(answer(kept.attempt))
 
-    assert lost.lost.is_set()
-    assert not kept.lost.is_set()
+    assert lost.lost
+    assert not kept.lost
     assert [cast("Interrupted", run.work).times for run in (kept, lost)] == [0, 1]
 
 
@@ -64,7 +64,7 @@ async def test_an_answer_to_a_heartbeat_sent_before_the_claim_says_nothing_about
 
     runs.judge(answer(sent_at=run.since - 0.001))
 
-    assert not run.lost.is_set()
+    assert not run.lost
 
 
 async def test_another_attempt_of_the_same_job_is_not_ours() -> None:
@@ -73,7 +73,7 @@ async def test_another_attempt_of_the_same_job_is_not_ours() -> None:
 
     runs.judge(answer((run.job.id, 2)))
 
-    assert run.lost.is_set()
+    assert run.lost
 
 
 async def test_a_lease_that_nothing_explains_is_given_back_at_the_second_answer() -> None:
@@ -102,7 +102,7 @@ async def test_an_answer_about_some_jobs_says_nothing_about_others() -> None:
 
     runs.judge(answer(kept.attempt, of=[kept.job.id, lost.job.id]))
 
-    assert [run.lost.is_set() for run in (kept, lost, unasked)] == [False, True, False]
+    assert [run.lost for run in (kept, lost, unasked)] == [False, True, False]
 
 
 async def test_an_answer_about_some_jobs_clears_nothing_of_suspicion() -> None:

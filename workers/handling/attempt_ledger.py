@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from app.domain.effects import EffectRow, IntentAnswer
@@ -73,15 +74,14 @@ class AttemptLedger:
             raise broke.__cause__ or broke from None
 
     async def _to_its_end(self, statement: Callable[[], Awaitable[T]]) -> T:
-        sent = asyncio.ensure_future(_insisting(statement))
         try:
-            return await asyncio.shield(sent)
+            return await _insisting(statement)
         except asyncio.CancelledError:
-            if not self._lease.lost.is_set():
-                await asyncio.wait({sent}, timeout=LAST_WORD_SECONDS)
+            if not self._lease.lost:
+                # Whether it has arrived nobody knows; sent again it does no harm.
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(_insisting(statement), LAST_WORD_SECONDS)
             raise
-        finally:
-            sent.cancel()
 
 
 async def _insisting(statement: Callable[[], Awaitable[T]]) -> T:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import lru_cache, partial, wraps
 from hashlib import sha256
+from types import CodeType, FunctionType
 from typing import Any, cast
 from uuid import UUID
 
@@ -16,6 +17,7 @@ Function = Callable[..., Any]
 
 KEY_PARAMETER = "idempotency_key"
 KEY_HEX = 40
+ANNOTATIONS_MAX = 1_024
 ENDS_PROCESS = (SystemExit, KeyboardInterrupt)
 
 
@@ -72,6 +74,9 @@ def is_async(function: Function) -> bool:
 
 def takes_key(function: Function) -> bool:
     """Whether the function has a parameter `idempotency_key`."""
+    if _is_bare(function):
+        code = function.__code__
+        return KEY_PARAMETER in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     try:
         return KEY_PARAMETER in inspect.signature(function).parameters
     except (ValueError, TypeError):  # some builtins have no signature
@@ -85,7 +90,8 @@ def returned_type(function: Function) -> Any:
     if not isinstance(annotation, str):
         return annotation
     try:
-        return eval(annotation, getattr(inner, "__globals__", {}))  # noqa: S307  # the author's own annotation
+        # The author's own annotation.
+        return eval(_compiled(annotation), getattr(inner, "__globals__", {}))  # noqa: S307
     except NameError:
         return Any
 
@@ -96,7 +102,19 @@ def place_of(function: Function) -> str:
     return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else repr(type(function))
 
 
+@lru_cache(ANNOTATIONS_MAX)
+def _compiled(annotation: str) -> CodeType:
+    return compile(annotation, "<annotation>", "eval")
+
+
+def _is_bare(function: Function) -> bool:
+    """A `def` or `lambda`, wrapped in nothing: all there is to know of it stands in its code."""
+    return type(function) is FunctionType and not function.__dict__
+
+
 def _innermost(function: Function) -> Function:
+    if _is_bare(function):
+        return function
     while isinstance(function, partial):
         function = cast("partial[Any]", function).func
     function = inspect.unwrap(function)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Protocol
 
 from app.domain.leased import LeasedJob
@@ -19,13 +18,13 @@ class RunLease(Protocol):
     def job(self) -> LeasedJob: ...
 
     @property
-    def lost(self) -> asyncio.Event:
-        """Set when the job is no longer ours: cancelled, rescued, or silent for a lease."""
+    def lost(self) -> bool:
+        """The job is no longer ours: cancelled, rescued, or silent for a lease."""
         ...
 
     @property
-    def releasing(self) -> asyncio.Event:
-        """Set when the job is to be given back: the worker shuts down."""
+    def releasing(self) -> bool:
+        """The job is to be given back: the worker shuts down."""
         ...
 
     async def may_call(self) -> None:

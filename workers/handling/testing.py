@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -115,8 +115,8 @@ class _Lease:
 
     job: LeasedJob
     seen: list[dict[str, Any]]
-    lost: asyncio.Event = field(default_factory=asyncio.Event)
-    releasing: asyncio.Event = field(default_factory=asyncio.Event)
+    lost: bool = False
+    releasing: bool = False
 
     async def may_call(self) -> None:
         return
@@ -215,7 +215,7 @@ class _Story:
 
         def crash() -> None:
             self._ledger.held = None
-            lease.lost.set()
+            lease.lost = True
             attempt.interrupt()
 
         self._crash = crash

@@ -14,7 +14,7 @@ class Uncut:
 
     def __init__(self) -> None:
         self._count = 0
-        self._one_ended = asyncio.Event()
+        self._one_ended: asyncio.Event | None = None
 
     @property
     def any(self) -> bool:
@@ -23,8 +23,9 @@ class Uncut:
     async def none_left(self) -> None:
         """Returns once no such call is in flight; with `releasing` set no new one begins."""
         while self._count:
-            self._one_ended.clear()
-            await self._one_ended.wait()
+            ended = self._one_ended = self._one_ended or asyncio.Event()
+            ended.clear()
+            await ended.wait()
 
     @contextmanager
     def held(self, policy: Policy) -> Iterator[None]:
@@ -35,4 +36,5 @@ class Uncut:
             yield
         finally:
             self._count -= counts
-            self._one_ended.set()
+            if self._one_ended is not None:
+                self._one_ended.set()

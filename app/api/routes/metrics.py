@@ -62,7 +62,7 @@ def _depths(gauges: Gauges) -> Iterator[Metric]:
     for reason, count in gauges.dead.items():
         dead.add_metric([reason], count)
     broken = GaugeMetricFamily(
-        "outlast_audit_findings", "broken invariants among jobs of the last 5 minutes", labels=["invariant"]
+        "outlast_audit_findings", "broken invariants among jobs of the last 2 minutes", labels=["invariant"]
     )
     for invariant, count in gauges.broken.items():
         broken.add_metric([invariant], count)

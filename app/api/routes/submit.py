@@ -7,7 +7,7 @@ from dataclasses import asdict
 from fastapi import APIRouter, Request, Response
 
 from app.api import problems
-from app.api.access import UseCatalog, UseSubmitter
+from app.api.access import UseCatalog, submitter_of
 from app.api.body import read_json
 from app.domain.errors import DependencyAway, JsonRefused, OutlastError, Refused
 from app.domain.jsontext import JsonValue
@@ -22,10 +22,10 @@ router = APIRouter()
 
 
 @router.post("/v1/jobs", status_code=202)
-async def submit(request: Request, submitter: UseSubmitter) -> Response:
+async def submit(request: Request) -> Response:
     """Puts a job on record. 202, or 200 with `Idempotent-Replayed: true` when its key made it before."""
     key = _key(request)
-    submitted = await submitter.submit(read_request(await read_json(request)), key=key)
+    submitted = await submitter_of(request).submit(read_request(await read_json(request)), key=key)
     headers = {"Location": f"/v1/jobs/{submitted.job.id}"}
     if submitted.replayed:
         headers["Idempotent-Replayed"] = "true"
@@ -33,7 +33,7 @@ async def submit(request: Request, submitter: UseSubmitter) -> Response:
 
 
 @router.post("/v1/jobs/batch")
-async def submit_batch(request: Request, submitter: UseSubmitter) -> Response:
+async def submit_batch(request: Request) -> Response:
     """Submits up to 1,000 jobs, each for itself.
 
     `{"data": [...]}` in the order of the request: `{"status": 202 | 200, "replayed", "job"}` for a job on
@@ -41,7 +41,7 @@ async def submit_batch(request: Request, submitter: UseSubmitter) -> Response:
     """
     items = _items(await read_json(request))
     orders = [_order(item, f"/jobs/{index}") for index, item in enumerate(items)]
-    submitted = iter(await submitter.submit_all([order for order in orders if isinstance(order, Order)]))
+    submitted = iter(await submitter_of(request).submit_all([order for order in orders if isinstance(order, Order)]))
     outcomes = [next(submitted) if isinstance(order, Order) else order for order in orders]
     away = [outcome for outcome in outcomes if isinstance(outcome, DependencyAway)]
     if away and len(away) == len(outcomes):

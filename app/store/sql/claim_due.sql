@@ -20,10 +20,10 @@ WITH me AS MATERIALIZED (
   FROM moved
   RETURNING *
 )
-SELECT l.job_id, l.attempt, l.tenant, l.kind, l.queue, l.deadline, l.retries, l.max_retries, l.crashes, l.releases, j.input,
+SELECT l.job_id, l.attempt, l.tenant, l.kind, l.queue, j.input,
   extract(epoch FROM l.run_until - l.started_at)::float8 - $5 AS run_seconds,
   l.deadline IS NOT NULL AND l.deadline < l.started_at + make_interval(secs => l.timeout_seconds) AS deadline_binds,
-  true AS fresh
+  l.retries, l.max_retries, l.crashes, l.releases, l.deadline, true AS fresh
 FROM leased l JOIN jobs j ON j.id = l.job_id
   AND j.id BETWEEN (SELECT job_id FROM leased ORDER BY job_id LIMIT 1) AND (SELECT job_id FROM leased ORDER BY job_id DESC LIMIT 1)
 UNION ALL

@@ -24,11 +24,10 @@ WITH want AS MATERIALIZED (
         AND (e.attempt = excluded.attempt OR (e.policy = 'repeatable' AND excluded.policy = 'repeatable')))
   RETURNING job_id, key
 )
-SELECT h.job_id IS NOT NULL AS held, g.job_id IS NOT NULL AS granted,
+SELECT (w.job_id, w.attempt) IN (SELECT job_id, attempt FROM held) AS held,
+  (w.job_id, w.key) IN (SELECT job_id, key FROM granted) AS granted,
   e.key, e.attempt, e.policy, e.args_digest, e.state, e.result, e.calls
 FROM want w
-LEFT JOIN held h ON h.job_id = w.job_id AND h.attempt = w.attempt
-LEFT JOIN granted g ON g.job_id = w.job_id AND g.key = w.key
 LEFT JOIN effects e ON e.job_id = w.job_id AND e.key = w.key
   AND e.job_id BETWEEN ($1::uuid[])[1] AND ($1::uuid[])[cardinality($1::uuid[])]
 ORDER BY w.nth
