@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import gc
 
-YOUNG_OBJECTS = 20_000
+YOUNG_OBJECTS = 10_000
 
 
-def look_seldom() -> None:
-    """Called once, when everything is imported: what is there by now stays, and is not looked through again."""
+def look_seldom(young_objects: int = YOUNG_OBJECTS) -> None:
+    """Called once, when everything is imported: what is there by now stays, and is not looked through again.
+
+    After that it is looked through what was made lately whenever `young_objects` more have been made than let go.
+    """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(YOUNG_OBJECTS, 20, 20)
+    gc.set_threshold(young_objects)

@@ -54,12 +54,12 @@ def main() -> int:
     except HandlersRefused as error:
         log.error("handlers_refused", error=str(error))
         return EXIT_HANDLERS_REFUSED
+    look_seldom()
     line = sys.stdin.buffer.readline()
     if not line:
         return EXIT_DRAINED
     orders = Orders.parse(line)
     bind_process(worker=str(orders.worker_id), role=orders.role)
-    look_seldom()
     return _run(_live(settings, registry, orders, watch))
 
 

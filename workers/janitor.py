@@ -8,7 +8,7 @@ from app.settings import Settings
 from app.store.relay import OutboxUpkeep
 from app.telemetry import log
 
-WEEKS_AHEAD = 5
+WEEKS_AHEAD = 2
 BATCH_MAX = 1_000
 
 

@@ -36,11 +36,13 @@ from workers.relaying.auditor import Auditor
 from workers.relaying.dispatcher import Dispatcher
 from workers.relaying.promoter import Promoter
 from workers.rescuer import Rescuer
+from workers.retirer import Retirer
 
 EXIT_OK = 0
 EXIT_COUNTED_OUT = 1
 EXIT_FAILED = 70  # EX_SOFTWARE of sysexits(3)
 
+YOUNG_OBJECTS = 2_000  # a session that is cut leaves whatever was being read in a cycle with its error
 ELECTION_SECONDS = 0.25
 HOT_SECONDS = 1.0
 HOT_PAUSE_SECONDS = 0.003
@@ -52,7 +54,9 @@ DATABASE_AGAIN_SECONDS_MIN, DATABASE_AGAIN_SECONDS_MAX = 0.05, 1.0
 TERM_SECONDS_LEAST = 0.25  # what ends sooner is not tried again at once
 PROMOTE_SECONDS = 0.1
 CLEAN_SECONDS = 60.0
+RETIRE_SECONDS = 3_600.0
 AUDIT_SECONDS = 60.0
+AUDIT_FIRST_SECONDS = 10.0  # a new leader has more urgent things to do: it looks through two minutes' worth of jobs
 
 
 class Relay:
@@ -120,6 +124,8 @@ class Relay:
             await self._lead(leadership)
         finally:
             self._heart.leader = False
+            if self._dispatcher is not None:
+                self._dispatcher.forget()
             self._dispatcher = None
             leadership.close()
 
@@ -127,13 +133,17 @@ class Relay:
         rescuer = Rescuer(self._settings, self._me.id)
         promoter = Promoter(self._upkeep, self._on_due)
         janitor = Janitor(self._settings, self._upkeep)
+        retirer = Retirer(self._settings, self._db)
         auditor = Auditor(self._db)
         loops = [
             asyncio.create_task(self._dispatch(leadership)),
             asyncio.create_task(rescuer.run(self._on_rescue)),
             asyncio.create_task(_repeat("promote", promoter.run_once, PROMOTE_SECONDS)),
             asyncio.create_task(_repeat("clean", janitor.run_once, CLEAN_SECONDS)),
-            asyncio.create_task(_repeat("audit", auditor.run_once, AUDIT_SECONDS)),
+            asyncio.create_task(_repeat("retire", retirer.run_once, RETIRE_SECONDS)),
+            asyncio.create_task(
+                _repeat("audit", auditor.run_once, AUDIT_SECONDS, first_after_seconds=AUDIT_FIRST_SECONDS)
+            ),
         ]
         try:
             ended, _ = await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)
@@ -221,8 +231,11 @@ async def _until_leader(leadership: Leadership) -> None:
         await asyncio.sleep(ELECTION_SECONDS)
 
 
-async def _repeat(what: str, once: Callable[[], Awaitable[object]], every_seconds: float) -> None:
+async def _repeat(
+    what: str, once: Callable[[], Awaitable[object]], every_seconds: float, *, first_after_seconds: float = 0.0
+) -> None:
     """Runs `once` for ever; a database that is away is waited for, and what cannot be done ends nobody's term."""
+    await asyncio.sleep(first_after_seconds)
     while True:
         try:
             await once()
@@ -242,5 +255,5 @@ def run(settings: Settings) -> int:
     """Runs a relay until SIGTERM or SIGINT; the exit code. Blocking."""
     configure(settings, "relay")
     failpoints.arm(settings)
-    look_seldom()
+    look_seldom(YOUNG_OBJECTS)
     return uvloop.run(_main(settings))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.domain.errors import DatabaseAway
 from app.store.database import Session, away_named, sql
 
-REVISIONS = ("0001", "0002", "0003")
+REVISIONS = ("0001", "0002", "0003", "0004")
 HEAD = REVISIONS[-1]
 
 

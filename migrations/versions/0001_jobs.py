@@ -13,7 +13,7 @@ branch_labels = None
 depends_on = None
 
 PARTITIONED = ("jobs", "outcomes", "effects", "attempts")
-WEEKS_AHEAD = 5
+WEEKS_AHEAD = 2
 
 FUNCTIONS = (
     # The least UUIDv7 of an instant: a bound for ranges of ids.

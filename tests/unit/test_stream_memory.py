@@ -101,3 +101,22 @@ def test_what_a_reading_of_the_stream_does_not_show_was_lost_and_is_published_at
     memory.learn([entry(2, "2-1"), entry(7, "3-1")], 1)
     assert [memory.may_publish(fence(n), 1) for n in (1, 2, 7)] == [True, False, False]
     assert memory.departed("3-1") == 1
+
+
+def test_a_quick_purge_drops_what_came_to_rest_first_and_leaves_the_rest_to_a_whole_one() -> None:
+    memory = StreamMemory(REPUBLISH)
+    for number, now in ((1, 0), (2, 3), (3, 0)):
+        memory.published([fence(number)], [f"{number}-1"], now)
+    memory.departed(None)
+
+    memory.purge(6, whole=False)
+
+    # What is forgotten begins with the first interval again, what is not with twice that.
+    memory.published([fence(1), fence(3)], ["4-1", "5-1"], 6)
+    memory.departed(None)
+    assert memory.may_publish(fence(1), 6 + REPUBLISH)
+    assert not memory.may_publish(fence(3), 6 + REPUBLISH)
+    assert not memory.may_publish(fence(2), 7)
+    memory.purge(6 + 4 * REPUBLISH)
+    memory.purge(6 + 4 * REPUBLISH + 1)
+    assert memory.may_publish(fence(3), 7)

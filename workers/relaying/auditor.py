@@ -10,7 +10,7 @@ from app.store import audit
 from app.store.database import Database
 from app.telemetry import log
 
-YOUNG = timedelta(minutes=5)
+YOUNG = timedelta(minutes=2)  # each job is looked at twice, by a look a minute
 YOUNG_CHECKS = ("conservation", "attempts", "budgets", "endings", "effects")
 LOGGED_MAX = 20
 
@@ -22,7 +22,7 @@ class Auditor:
         self._db = db
 
     async def run_once(self) -> list[Finding]:
-        """Looks at the jobs of the last five minutes and at every lease; what it finds is logged and gauged.
+        """Looks at the jobs of the last two minutes and at every lease; what it finds is logged and gauged.
 
         Raises `DatabaseAway`.
         """

@@ -52,6 +52,11 @@ class Dispatcher:
         self._fleet_at = self._streams_at = self._full_at = self._full_ended_at = float("-inf")
         self._full_seconds = 0.0
 
+    def forget(self) -> None:
+        """Lets go of what it remembers: the error that ended its term holds on to every lane until somebody looks."""
+        for lane in self._lanes.values():
+            lane.memory.clear()
+
     def look_again(self) -> None:
         """Something old became due: everything is read next, unless such reading takes half of the time already."""
         self._full_at = min(self._full_at, self._full_ended_at + self._full_seconds)

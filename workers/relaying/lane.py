@@ -33,6 +33,7 @@ class Lane:
         self._buffer: list[Waiting] = []
         self._length = 0
         self._departures: deque[tuple[float, int]] = deque()
+        self._departed_lately = 0
         self._marks = [0] * PRIORITIES
         self._newest_ms = 0
 
@@ -135,8 +136,8 @@ class Lane:
 
     def _departed(self, now: float) -> int:
         while self._departures and self._departures[0][0] < now - RATE_SECONDS:
-            self._departures.popleft()
-        return sum(count for _, count in self._departures)
+            self._departed_lately -= self._departures.popleft()[1]
+        return self._departed_lately
 
     def _settle(self, offered: Sequence[Fence], answer: Published, now: float) -> int:
         count = len(answer.receipts)
@@ -148,6 +149,7 @@ class Lane:
         self.memory.departed(answer.oldest)
         if departed:
             self._departures.append((now, departed))
+            self._departed_lately += departed
         return count + departed
 
 

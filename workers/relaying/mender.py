@@ -33,6 +33,8 @@ class Mender:
         check = now - self._check_at >= self._republish_seconds
         if check or now - self._consumers_at >= CONSUMERS_SECONDS:
             self._consumers_at = now
+            for lane in lanes:
+                lane.memory.purge(now, whole=False)
             await self._clear_gone([lane for lane in lanes if check or lane.attended])
         if check:
             self._check_at = now

@@ -27,7 +27,6 @@ class _Sent:
     """`again_at` is the earliest time, in monotonic seconds, to publish the row again once its entry is gone."""
 
     receipt: str
-    place: tuple[int, int]
     interval_seconds: float
     again_at: float
     wanted: bool = False
@@ -44,6 +43,11 @@ class StreamMemory:
     def __len__(self) -> int:
         return len(self._live)
 
+    def clear(self) -> None:
+        """Remembers nothing."""
+        self._live.clear()
+        self._resting.clear()
+
     def may_publish(self, fence: Fence, now: float) -> bool:
         """Whether a row that waits in the outbox needs an entry now."""
         if fence in self._live:
@@ -56,14 +60,14 @@ class StreamMemory:
 
     def published(self, fences: Sequence[Fence], receipts: Sequence[str], now: float) -> None:
         """These rows, in order, have these entries now."""
+        again_at = now + self._republish_seconds  # one number for all of them: they are many
         for fence, receipt in zip(fences, receipts, strict=True):
             before = self._resting.pop(fence, None)
-            interval = (
-                min(before.interval_seconds * 2, INTERVAL_SECONDS_MAX)
-                if before is not None
-                else self._republish_seconds
-            )
-            self._live[fence] = _Sent(receipt, place(receipt), interval, now + interval)
+            if before is None:
+                self._live[fence] = _Sent(receipt, self._republish_seconds, again_at)
+            else:
+                interval = min(before.interval_seconds * 2, INTERVAL_SECONDS_MAX)
+                self._live[fence] = _Sent(receipt, interval, now + interval)
 
     def learn(self, entries: Iterable[Delivery], now: float) -> int:
         """The stream was read: it holds exactly these. How many we thought live and are not among them."""
@@ -74,7 +78,7 @@ class StreamMemory:
             before = known.get(fence) or self._resting.pop(fence, None)
             interval = before.interval_seconds if before is not None else self._republish_seconds
             again_at = before.again_at if before is not None else now + interval
-            self._live[fence] = _Sent(entry.receipt, place(entry.receipt), interval, again_at)
+            self._live[fence] = _Sent(entry.receipt, interval, again_at)
         return sum(fence not in self._live for fence in known)
 
     def departed(self, oldest: str | None) -> int:
@@ -82,7 +86,7 @@ class StreamMemory:
         first = None if oldest is None else place(oldest)
         gone: list[Fence] = []
         for fence, sent in self._live.items():
-            if first is not None and sent.place >= first:
+            if first is not None and place(sent.receipt) >= first:
                 break
             gone.append(fence)
         for fence in gone:
@@ -108,10 +112,16 @@ class StreamMemory:
             for fence in [fence for fence, sent in rows.items() if sent.receipt in gone]:
                 del rows[fence]
 
-    def purge(self, now: float) -> None:
-        """Drops resting rows that nobody has seen waiting; the wanted ones keep their interval a while longer."""
-        self._resting = {
-            fence: sent
-            for fence, sent in self._resting.items()
-            if now < sent.again_at + (sent.interval_seconds if sent.wanted else 0)
-        }
+    def purge(self, now: float, *, whole: bool = True) -> None:
+        """Drops resting rows that nobody has seen waiting; the wanted ones keep their interval a while longer.
+
+        Not `whole`, it looks as far as the first that is to stay: rows come to rest about in the order they leave.
+        """
+        over: list[Fence] = []
+        for fence, sent in self._resting.items():
+            if now >= sent.again_at + (sent.interval_seconds if sent.wanted else 0):
+                over.append(fence)
+            elif not whole:
+                break
+        for fence in over:
+            del self._resting[fence]
