@@ -71,6 +71,10 @@ bench-full: setup ## The same with a million jobs and three times each; seconds 
 	$(BIN)/python -m bench.recovery
 	$(BIN)/python -m bench.read_pages
 
+.PHONY: soak
+soak: setup ## Half an hour at 70 % of what can be done, and whether anything grows
+	$(BIN)/python -m bench.soak
+
 .PHONY: clean
 clean: ## Removes the environment and caches, and nothing that holds data
 	rm -rf .venv .venv-tools .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist

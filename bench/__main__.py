@@ -12,7 +12,10 @@ import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 
-from bench import beside, end_to_end, growth, latency, posts
+from rich.console import Console
+from rich.progress import Progress
+
+from bench import beside, chart, end_to_end, growth, latency, limits, posts
 from bench.figures import Figure, show, write
 
 KEYS = (
@@ -21,6 +24,9 @@ KEYS = (
     *("wal_bytes_per_job", "cpu_ms_per_job", "finished_1m_ratio", "waiting_1m_ratio", "held_xmin_ratio"),
     "three_effects_ratio",
 )
+
+
+SECTIONS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +47,16 @@ FULL = Sizes(jobs=40_000, peer_jobs=10_000, rounds=3, seconds=60, growth=growth.
 class Run:
     """The figures of one run, section by section; a section that fails leaves its keys out."""
 
-    def __init__(self) -> None:
+    def __init__(self, progress: Progress) -> None:
         self.figures: list[Figure] = []
         self.failed = False
+        self._progress = progress
+        self._bar = progress.add_task("bench", total=SECTIONS)
 
     def section(self, title: str, measure: Callable[[], Coroutine[None, None, list[Figure]]]) -> None:
         """Measures, and says how long it took or why there is nothing."""
         began = time.monotonic()
+        self._progress.update(self._bar, description=title)
         try:
             self.figures += asyncio.run(measure())
         except Exception as error:
@@ -55,6 +64,7 @@ class Run:
             print(f"{title}: {type(error).__name__}: {error}", file=sys.stderr)
         else:
             print(f"{title}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+        self._progress.advance(self._bar)
 
     def of(self, key: str) -> float:
         """A figure that was measured before. Raises `LookupError` when it could not be."""
@@ -64,15 +74,19 @@ class Run:
 
 def main() -> int:
     sizes = FULL if os.environ.get("FULL") else QUICK
-    run = Run()
-    run.section("end to end", lambda: end_to_end.measure(sizes.jobs, sizes.rounds))
-    run.section("other libraries", lambda: _beside(run, sizes))
-    run.section("latency", lambda: latency.measure(sizes.seconds))
-    run.section("single submits", lambda: posts.measure(sizes.seconds / 3, sizes.rounds))
-    run.section("growth", lambda: growth.measure(sizes.growth))
+    with Progress(disable=not sys.stderr.isatty(), transient=True, console=Console(stderr=True)) as progress:
+        run = Run(progress)
+        run.section("end to end", lambda: end_to_end.measure(sizes.jobs, sizes.rounds))
+        run.section("other libraries", lambda: _beside(run, sizes))
+        run.section("limits", lambda: limits.measure(run.of("end_to_end_per_s")))
+        run.section("latency", lambda: latency.measure(sizes.seconds))
+        run.section("single submits", lambda: posts.measure(sizes.seconds / 3, sizes.jobs, sizes.rounds))
+        run.section("growth", lambda: growth.measure(sizes.growth))
     show(run.figures)
     print(f"written to {write(run.figures)}")
     missing = sorted(set(KEYS) - {one.key for one in run.figures})
+    if not missing:
+        print(f"drawn in {chart.write(run.figures)}")
     if missing:
         print(f"not measured: {', '.join(missing)}", file=sys.stderr)
     return 1 if missing or run.failed else 0

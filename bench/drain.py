@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from dataclasses import dataclass
-
-import httpx
+from uuid import uuid4
 
 from app.store.database import Database
+from bench.line import Line
 
 BATCH = 1_000
 SENDERS = 4
@@ -30,28 +31,37 @@ class Drained:
         return self.jobs / self.seconds
 
 
-async def drain(url: str, db: Database, jobs: int, kind: str = "bench.noop") -> Drained:
-    """Submits `jobs` in batches over HTTP and waits until none waits or runs."""
+async def drain(url: str, db: Database, jobs: int, kind: str = "bench.noop", *, keyed: bool = False) -> Drained:
+    """Submits `jobs` in batches over HTTP and waits until none waits or runs; `keyed`: each with a key of its own."""
     began = time.perf_counter()
-    await submit(url, jobs, kind)
+    await submit(url, jobs, kind, keyed=keyed)
     accepted = time.perf_counter()
     await until_done(db)
     return Drained(jobs, accepted - began, time.perf_counter() - began)
 
 
-async def submit(url: str, jobs: int, kind: str = "bench.noop", queue: str = "default") -> None:
-    """Posts `jobs` jobs in batches, some requests at a time. Raises `httpx.HTTPError`."""
-    room = asyncio.Semaphore(SENDERS)
+async def submit(url: str, jobs: int, kind: str = "bench.noop", queue: str = "default", *, keyed: bool = False) -> None:
+    """Posts `jobs` jobs in batches, on some connections. Raises `RuntimeError` for one that is refused."""
+    left = iter(range(0, jobs, BATCH))
+    whole = _body(BATCH, kind, queue)
 
-    async def post(client: httpx.AsyncClient, first: int) -> None:
-        numbers = range(first, min(first + BATCH, jobs))
-        items = [{"kind": kind, "queue": queue, "input": {"n": n, "text": TEXT}} for n in numbers]
-        async with room:
-            answer = await client.post("/v1/jobs/batch", json={"jobs": items})
-        answer.raise_for_status()
+    async def send() -> None:
+        async with Line(url) as line:
+            for first in left:
+                count = min(BATCH, jobs - first)
+                body = whole if count == BATCH and not keyed else _body(count, kind, queue, keyed=keyed)
+                status, answer = await line.post("/v1/jobs/batch", body)
+                if status != 200 or answer.count(b'"status":202') != count:
+                    raise RuntimeError(f"a batch was answered with {status}: {answer[:200]!r}")
 
-    async with httpx.AsyncClient(base_url=url, timeout=60) as client:
-        await asyncio.gather(*(post(client, first) for first in range(0, jobs, BATCH)))
+    await asyncio.gather(*(send() for _ in range(SENDERS)))
+
+
+def _body(jobs: int, kind: str, queue: str, *, keyed: bool = False) -> bytes:
+    items = [{"kind": kind, "queue": queue, "input": {"n": n, "text": TEXT}} for n in range(jobs)]
+    if keyed:
+        items = [{**item, "idempotency_key": uuid4().hex} for item in items]
+    return json.dumps({"jobs": items}).encode()
 
 
 async def until_done(db: Database) -> None:

@@ -47,6 +47,13 @@ async def three(ctx: Context, payload: Payload) -> Answer:
     return Answer(n=payload.n)
 
 
+@task("bench.one", timeout_seconds=60)
+async def one(ctx: Context, payload: Payload) -> Answer:
+    """Performs one effect that does nothing."""
+    await ctx.effect("one", perform, "one")
+    return Answer(n=payload.n)
+
+
 @task("bench.hold", timeout_seconds=120)
 async def hold(ctx: Context, payload: Payload) -> Answer:
     """Performs two effects and waits for its first worker to be taken away."""

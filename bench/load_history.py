@@ -48,7 +48,7 @@ WITH drawn AS MATERIALIZED (
   SELECT n, at, (left(replace(outlast_uuid_floor(at)::text, '-', ''), 12) || '7' || left(md5(random()::text), 3) || '8'
                  || left(md5(n || random()::text), 15))::uuid AS id,
          (ARRAY['ticket.triage', 'ticket.triage', 'mail.send', 'report.make', 'file.convert'])[1 + n % 5] AS kind,
-         (ARRAY['default', 'default', 'default', 'slow'])[1 + n % 4] AS queue
+         (ARRAY['default', 'default', 'default', 'slow'])[1 + n % 4] AS queue, gen_random_uuid() AS worker
   FROM (SELECT n, now() - make_interval(secs => $3::float8 * ($4::int - n + 1) / $4) AS at
         FROM generate_series($1::int, $2::int) n) s
 ), made AS (
@@ -61,24 +61,34 @@ WITH drawn AS MATERIALIZED (
 OUTCOMES = f"""
 {JOBS}, failed_once AS (
   INSERT INTO attempts (job_id, attempt, worker_id, started_at, ended_at, "end", error)
-  SELECT id, 1, gen_random_uuid(), at, at + interval '1 s', 'failed',
+  SELECT id, 1, worker, at, at + interval '1 s', 'failed',
          '{{"type": "TimeoutError", "message": "no answer", "fingerprint": "00000000000000aa"}}'
   FROM drawn WHERE n % 20 = 1
 ), recorded AS (
   INSERT INTO effects (job_id, key, attempt, worker_id, policy, args_digest, state, result, intent_at, recorded_at)
-  SELECT id, 'classify', 1, gen_random_uuid(), 'repeatable', '\\x00', 'recorded', '"billing"', at, at + interval '1 s'
+  SELECT id, 'classify', 1, worker, 'repeatable', '\\x00', 'recorded', '"billing"', at, at + interval '1 s'
   FROM drawn WHERE n % 20 = 1
+), told AS (
+  INSERT INTO operator_actions (at, actor, action, job_id, reason)
+  SELECT at, 'bench', 'cancel', id, 'history' FROM drawn WHERE n % 20 = 0
 )
 INSERT INTO outcomes (job_id, kind, queue, state, reason, result, worker_id, attempt, retries, crashes, releases,
   started_at, finished_at)
 SELECT id, kind, queue, CASE WHEN n % 20 = 0 THEN 'cancelled' ELSE 'done' END, NULL,
        CASE WHEN n % 20 <> 0 THEN '{{"category": "billing", "reply": "We looked at your invoice."}}'::json END,
-       gen_random_uuid(), 1 + (n % 20 = 1)::int, (n % 20 = 1)::int, 0, 0, at, at + interval '3 s'
+       gen_random_uuid(), (n % 20 <> 0)::int + (n % 20 = 1)::int, (n % 20 = 1)::int, 0, 0, at, at + interval '3 s'
 FROM drawn
 """
 
+TRIED = """, tried AS (
+  INSERT INTO attempts (job_id, attempt, worker_id, started_at, ended_at, "end", error)
+  SELECT id, nth, gen_random_uuid(), at, at + interval '1 s', 'failed',
+         '{"type": "TimeoutError", "message": "no answer", "fingerprint": "00000000000000aa"}'
+  FROM drawn, generate_series(1, %s) nth
+)"""
+
 DEAD = f"""
-{JOBS}
+{JOBS} {TRIED % 3}
 INSERT INTO dead_letters (job_id, kind, queue, priority, reason, error, fingerprint, worker_id, timeout_seconds,
   attempt, retries, max_retries, crashes, releases, started_at, died_at)
 SELECT id, kind, queue, 5, (ARRAY['permanent_error', 'retries_exhausted', 'timed_out', 'invalid_input'])[1 + n % 4],
@@ -89,7 +99,7 @@ FROM drawn
 """
 
 WAITING = f"""
-{JOBS}
+{JOBS} {TRIED % "(n % 20 = 0)::int"}
 INSERT INTO outbox (job_id, kind, queue, priority, due_at, deferred, timeout_seconds, attempt, max_retries)
 SELECT id, kind, queue, 5, CASE WHEN n % 10 = 0 THEN now() + interval '1 d' ELSE at END, n % 10 = 0, 60,
        (n % 20 = 0)::int, 2

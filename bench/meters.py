@@ -53,6 +53,13 @@ async def count_statements(stack: BenchStack) -> None:
     await connection.close()
 
 
+async def checkpoint(stack: BenchStack) -> None:
+    """Writes everything out now, so that none begins by itself soon."""
+    connection = await asyncpg.connect(stack.settings.database_url.get_secret_value())
+    await connection.execute("CHECKPOINT")
+    await connection.close()
+
+
 async def read(stack: BenchStack) -> Reading:
     """What was done up to now by the whole stack, its servers included."""
     connection = await asyncpg.connect(stack.settings.database_url.get_secret_value())

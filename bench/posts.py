@@ -13,10 +13,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bench.drain import TEXT
+import asyncpg
+
+from bench.drain import TEXT, submit
 from bench.figures import Figure
 from bench.line import Line
-from bench.stack import running
+from bench.stack import BenchStack, audit, running
 from workers.dev.embedded import free_port, is_taken
 
 CONNECTIONS = 64
@@ -24,26 +26,50 @@ WARM_UP_SECONDS = 1.0
 READY_SECONDS = 30.0
 
 
-async def measure(seconds: float, rounds: int) -> list[Figure]:
-    """Windows of `seconds`, ours and the bare one in turn. Raises `RuntimeError` for an answer that is not 202."""
+async def measure(seconds: float, jobs: int, rounds: int) -> list[Figure]:
+    """Windows of `seconds`, ours and the bare one in turn, then `jobs` jobs in batches.
+
+    Raises `RuntimeError` when an answer is not 202, or a job that was answered with it is not on record.
+    """
     with running(os.environ, workers=0, handlers="bench.handlers") as stack, _bare() as bare:
+        for url in (stack.url, bare):
+            await _posts(url, WARM_UP_SECONDS)
+        before = await _on_record(stack)
+        answered = 0
         ours: list[float] = []
         others: list[float] = []
-        for url in (stack.url, bare):
-            await posts_per_second(url, WARM_UP_SECONDS)
+        batched: list[float] = []
         for _ in range(rounds):
-            ours.append(await posts_per_second(stack.url, seconds))
-            others.append(await posts_per_second(bare, seconds))
-    rate, bare_rate = statistics.median(ours), statistics.median(others)
+            count, rate = await _posts(stack.url, seconds)
+            answered += count
+            ours.append(rate)
+            others.append((await _posts(bare, seconds))[1])
+        for _ in range(rounds):
+            began = time.perf_counter()
+            await submit(stack.url, jobs)
+            batched.append(jobs / (time.perf_counter() - began))
+        made = await _on_record(stack) - before
+        if audit(stack) or made != answered + rounds * jobs:
+            raise RuntimeError(f"{answered + rounds * jobs} jobs accepted, {made} on record: no figure counts")
+    ratio = statistics.median(one / other for one, other in zip(ours, others, strict=True))
     return [
-        Figure("posts_per_s", "durable POSTs a second", rate),
-        Figure("bare_posts_per_s", "FastAPI POSTs a second that store nothing", bare_rate),
-        Figure("post_vs_bare_fastapi", "the first as a share of the second", rate / bare_rate, least=0.65),
+        Figure("posts_per_s", "durable POSTs a second", statistics.median(ours)),
+        Figure("bare_posts_per_s", "FastAPI POSTs a second that store nothing", statistics.median(others)),
+        Figure("post_vs_bare_fastapi", "the first as a share of the second", ratio, least=0.65),
+        Figure("batch_jobs_per_s", "jobs a second accepted in batches", statistics.median(batched), least=15_000),
     ]
 
 
-async def posts_per_second(url: str, seconds: float) -> float:
-    """How many are answered with 202, all connections waiting for an answer all the time."""
+async def _on_record(stack: BenchStack) -> int:
+    connection = await asyncpg.connect(stack.settings.database_url.get_secret_value())
+    try:
+        return await connection.fetchval("SELECT count(*) FROM jobs")
+    finally:
+        await connection.close()
+
+
+async def _posts(url: str, seconds: float) -> tuple[int, float]:
+    """How many are answered with 202, and that a second, all connections waiting for an answer all the time."""
     began = time.perf_counter()
 
     async def call(nth: int) -> int:
@@ -58,7 +84,7 @@ async def posts_per_second(url: str, seconds: float) -> float:
         return answered
 
     counts = await asyncio.gather(*(call(nth) for nth in range(CONNECTIONS)))
-    return sum(counts) / (time.perf_counter() - began)
+    return sum(counts), sum(counts) / (time.perf_counter() - began)
 
 
 @contextmanager

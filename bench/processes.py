@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 ROLES = (
     ("worker", re.compile(r"workers\.child|workers\.main worker")),
@@ -24,11 +25,24 @@ def cpu_seconds(root: int) -> Mapping[str, float]:
     for pid in tree(root):
         try:
             fields = _stat(pid)
-            role = role_of(Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+            role = _role(pid)
         except OSError:
             continue  # ended since; its parent counts it
         seconds[role] += sum(map(int, fields[11:15])) / TICKS_PER_SECOND
     return seconds
+
+
+def memory_mb(root: int) -> Mapping[str, float]:
+    """Resident memory of each process below `root`, in MB: of each role the largest. PostgreSQL's shares are not."""
+    largest: defaultdict[str, float] = defaultdict(float)
+    for pid in tree(root):
+        try:
+            role = _role(pid)
+            pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        except OSError:
+            continue
+        largest[role] = max(largest[role], pages * PAGE_BYTES / 1_048_576)
+    return largest
 
 
 def tree(root: int) -> list[int]:
@@ -49,6 +63,10 @@ def tree(root: int) -> list[int]:
 def role_of(command: str) -> str:
     """What a process is for, by its command line."""
     return next((role for role, pattern in ROLES if pattern.search(command)), "other")
+
+
+def _role(pid: int) -> str:
+    return role_of(Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
 
 
 def _stat(pid: int) -> list[str]:

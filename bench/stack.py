@@ -12,11 +12,16 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import asyncpg
 from pydantic import SecretStr
 
 from app.settings import Settings
 
 READY_SECONDS = 60
+COUNTS = """
+SELECT (SELECT count(*) FROM jobs) AS jobs, (SELECT count(*) FROM outcomes WHERE state = 'done') AS done,
+  (SELECT count(*) FROM dead_letters) AS dead
+"""
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,17 @@ def _started(folder: str, environment: Mapping[str, str], *, workers: int, handl
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(READY_SECONDS)
+
+
+async def refuse_losses(stack: BenchStack, jobs: int) -> None:
+    """Raises `RuntimeError` unless `jobs` jobs are on record, all of them done, and the audit finds nothing."""
+    connection = await asyncpg.connect(stack.settings.database_url.get_secret_value())
+    try:
+        told = dict(await connection.fetchrow(COUNTS) or {})
+    finally:
+        await connection.close()
+    if audit(stack) or told != {"jobs": jobs, "done": jobs, "dead": 0}:
+        raise RuntimeError(f"of {jobs} jobs there are {told}: no figure of this run counts")
 
 
 def audit(stack: BenchStack) -> int:

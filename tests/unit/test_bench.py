@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from bench import chart
 from bench.figures import Figure
 from bench.meters import Reading, cost
-from bench.processes import cpu_seconds, role_of, tree
+from bench.processes import cpu_seconds, memory_mb, role_of, tree
+from bench.soak import Sample, growth_of
 
 
 def test_a_cost_is_what_was_done_between_two_readings_for_each_job() -> None:
@@ -62,3 +65,28 @@ def test_the_time_of_an_ended_child_is_not_lost() -> None:
 
     assert sum(cpu_seconds(me).values()) - before >= 0.29
     assert tree(me)[0] == me
+
+
+def test_a_picture_shows_ours_and_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chart, "OUT", tmp_path)
+    measured = {"end_to_end_per_s": 10_000, "redis_off_ratio": 1.5, "arq_per_s": 2_000, "cpu_ms_per_job_api": 0.02}
+    measured |= {"limit_tasks_per_s": 99_999, "posts_per_s": 88_888}
+
+    drawn = chart.write([Figure(key, "", value) for key, value in measured.items()]).read_text()
+
+    for text in ("Outlast", "10,000", "15,000", "arq", "2,000", "api", "0.020"):
+        assert text in drawn
+    for text in ("99,999", "88,888", "http://fonts", "https://"):
+        assert text not in drawn
+
+
+def test_memory_is_told_of_the_largest_process_of_a_role() -> None:
+    told = memory_mb(os.getpid())
+    assert sum(told.values()) > 10
+
+
+@pytest.mark.parametrize(("last", "holds"), [(100.0, True), (109.0, True), (120.0, False)])
+def test_a_soak_compares_the_last_third_with_the_middle_one(last: float, holds: bool) -> None:
+    memory = [50.0] * 3 + [100.0] * 3 + [last] * 3
+    samples = [Sample({"api": one, "relay": one, "worker": one}, 0, 1.0, 0) for one in memory]
+    assert [one.holds for one in growth_of(samples)] == [holds] * 3
