@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from contextlib import suppress
+from collections.abc import Coroutine
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from app.cli.formats import Format
 from app.domain.errors import DatabaseAway
 from app.settings import Settings
 from workers.audit import look, patient
+from workers.guarding.ending import end
 
 
 def run(settings: Settings, output: Format, since: UUID, interval_seconds: float) -> int:
@@ -23,14 +24,12 @@ def run(settings: Settings, output: Format, since: UUID, interval_seconds: float
     server that goes away is waited for; one that is away at the start ends it. Raises `DatabaseAway`.
     """
     changes = Changes(output)
-    with suppress(asyncio.CancelledError):
-        asyncio.run(_watch(changes, settings, since, interval_seconds))
+    asyncio.run(_until_told_to_stop(_watch(changes, settings, since, interval_seconds)))
     changes.close()
     return ExitCode.INVARIANT_BROKEN if changes.found else ExitCode.INTERRUPTED
 
 
 async def _watch(changes: Changes, settings: Settings, since: UUID, interval_seconds: float) -> None:
-    _end_on_signals()
     async with patient(settings) as db:
         seen = await look(db, settings, since)
         changes.see(seen.findings, seen.broker_away)
@@ -43,8 +42,14 @@ async def _watch(changes: Changes, settings: Settings, since: UUID, interval_sec
                 changes.miss(away)
 
 
-def _end_on_signals() -> None:
-    task: asyncio.Task[Any] | None = asyncio.current_task()
-    assert task is not None
+async def _until_told_to_stop(work: Coroutine[Any, Any, None]) -> None:
+    """Raises what `work` raises. One cancellation would not do: it is lost when a connection is had in that instant."""
+    told = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    working, waiting = asyncio.create_task(work), asyncio.create_task(told.wait())
+    await asyncio.wait((working, waiting), return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if working.done():
+        working.result()
+    await end([working])
