@@ -6,14 +6,12 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import asyncpg
 import uvloop
-from redis.asyncio import Redis
 
 from bench.figures import Figure
-from bench.stack import BenchStack, running
+from bench.stack import BenchStack, redis_of, running
 
 COMMITS = 2_000
 CONNECTIONS = 64
@@ -86,9 +84,7 @@ async def _rows(url: str) -> float:
 
 
 async def _stream(stack: BenchStack) -> tuple[float, float]:
-    redis: Any = Redis.from_url(  # pyright: ignore[reportUnknownMemberType]  # its **kwargs
-        stack.settings.redis_url.get_secret_value()
-    )
+    redis = redis_of(stack)
     stream, group = "limits", "limits"
     await redis.xgroup_create(stream, group, "0", mkstream=True)
     began = time.perf_counter()

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import asyncpg
-from redis.asyncio import Redis
 
 from bench.processes import cpu_seconds
-from bench.stack import BenchStack
+from bench.stack import BenchStack, redis_of
 
 STATEMENTS = """
 SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements
@@ -63,11 +62,9 @@ async def checkpoint(stack: BenchStack) -> None:
 async def read(stack: BenchStack) -> Reading:
     """What was done up to now by the whole stack, its servers included."""
     connection = await asyncpg.connect(stack.settings.database_url.get_secret_value())
-    redis = Redis.from_url(  # pyright: ignore[reportUnknownMemberType]  # its **kwargs
-        stack.settings.redis_url.get_secret_value()
-    )
+    redis = redis_of(stack)
     try:
-        stats = await redis.info("stats")  # pyright: ignore[reportUnknownMemberType]  # its **kwargs
+        stats = await redis.info("stats")
         return Reading(
             statements=await connection.fetchval(STATEMENTS),
             wal_bytes=await connection.fetchval(WAL),

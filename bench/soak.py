@@ -13,10 +13,8 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import asyncpg
-from redis.asyncio import Redis
 from rich.progress import Progress
 
 from app.store.database import Database
@@ -24,7 +22,7 @@ from app.transport import keys
 from bench.drain import drain, submit, until_done
 from bench.figures import Figure, show
 from bench.processes import memory_mb
-from bench.stack import BenchStack, refuse_losses, running
+from bench.stack import BenchStack, redis_of, refuse_losses, running
 
 WARM_UP = 20_000
 LOAD_SHARE = 0.7
@@ -121,9 +119,7 @@ def _grown(samples: Sequence[Sample]) -> float:
 
 
 async def _left(stack: BenchStack) -> int:
-    redis: Any = Redis.from_url(  # pyright: ignore[reportUnknownMemberType]  # its **kwargs
-        stack.settings.redis_url.get_secret_value()
-    )
+    redis = redis_of(stack)
     stream = keys.stream("default")
     try:
         left = 1

@@ -11,9 +11,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 from pydantic import SecretStr
+from redis.asyncio import Redis
 
 from app.settings import Settings
 
@@ -75,6 +77,11 @@ def _started(folder: str, environment: Mapping[str, str], *, workers: int, handl
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(READY_SECONDS)
+
+
+def redis_of(stack: BenchStack) -> Any:
+    """A client of the stack's Redis; untyped, as its methods' `**kwargs` are."""
+    return Redis.from_url(stack.settings.redis_url.get_secret_value())  # pyright: ignore[reportUnknownMemberType]
 
 
 async def refuse_losses(stack: BenchStack, jobs: int) -> None:

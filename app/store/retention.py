@@ -10,7 +10,8 @@ from app.domain.errors import DatabaseAway
 from app.store.database import Session, away_named, sql
 
 LOCK = 0x6F75746C_72657469  # "outl" "reti"
-LOCK_MS = 100
+LOCK_MS = 100  # for each of the tables and partitions
+SWAP_SECONDS_MAX = 2.0
 KEYS_MAX = 5_000
 
 
@@ -56,13 +57,16 @@ class Retention:
             after = row["last"]
 
     async def swap(self, week: str, bounds: Bounds) -> int | None:
-        """Exchanges the week's tables for what was copied; how many jobs are kept. None: somebody holds a lock on them.
+        """Exchanges the week's tables for what was copied; how many jobs are kept.
 
-        Nobody else waits for more than twice 100 ms because of it.
+        None: nothing was changed, as somebody held one of the tables for longer than 100 ms, or all took longer than
+        2 s. Nobody waits for longer than that because of it.
         """
         try:
             async with away_named():
-                return await self._session.fetchval(sql("retire_swap"), week, bounds.dead, LOCK_MS)
+                return await self._session.fetchval(
+                    sql("retire_swap"), week, bounds.dead, LOCK_MS, timeout=SWAP_SECONDS_MAX
+                )
         except DatabaseAway:
             if self._session.is_closed():
                 raise

@@ -168,6 +168,24 @@ async def test_who_holds_a_lock_on_jobs_is_not_waited_for(past: Past, settings: 
         session.terminate()
 
 
+async def test_an_exchange_that_takes_long_is_given_up_and_changes_nothing(
+    past: Past, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = datetime.now(UTC)
+    bounds = Bounds(now - timedelta(days=30), now - timedelta(days=180))
+    session = await connect(settings, "test retention")
+    try:
+        retention = Retention(session)
+        await retention.copy(WEEK, bounds)
+        with monkeypatch.context() as patch:
+            patch.setattr("app.store.retention.SWAP_SECONDS_MAX", 0.001, raising=False)
+            assert await retention.swap(WEEK, bounds) is None
+        assert await past.left() >= set(past.gone)
+        assert await retention.swap(WEEK, bounds) == len(past.kept)
+    finally:
+        session.terminate()
+
+
 async def test_a_run_that_died_half_way_is_done_by_the_next(past: Past, settings: Settings) -> None:
     now = datetime.now(UTC)
     bounds = Bounds(now - timedelta(days=30), now - timedelta(days=180))
