@@ -39,20 +39,23 @@ class Coalescer(Generic[T, R]):
 
     async def submit(self, item: T) -> R:
         """The answer to `item`. Raises what `flush` answered or raised for it."""
-        [answer] = await self.submit_all([item])
+        [answer] = await self._asked([item])
         if isinstance(answer, Exception):
             raise answer
         return answer
 
     async def submit_all(self, items: Sequence[T]) -> Sequence[R | Exception]:
         """The answers to the items of one caller, which go in one batch, in their order."""
+        return await self._asked(items)
+
+    def _asked(self, items: Sequence[T]) -> asyncio.Future[Sequence[R | Exception]]:
         loop = asyncio.get_running_loop()
         answers: asyncio.Future[Sequence[R | Exception]] = loop.create_future()
         self._waiting.append((items, answers))
         if self._runner is None:
             # A context of its own: the batch is everybody's, the first caller's log fields are not.
             self._runner = loop.create_task(self._run(), context=Context())
-        return await answers
+        return answers
 
     async def drain(self) -> None:
         """Returns once everything submitted so far has been answered."""

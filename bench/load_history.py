@@ -116,7 +116,7 @@ class Sizes:
     waiting: int = 100_000
 
 
-async def load(settings: Settings, sizes: Sizes, say: Callable[[str], None]) -> None:
+async def load(settings: Settings, sizes: Sizes, say: Callable[[str], None], *, analyzed: bool = True) -> None:
     """Adds the history, in transactions of 50,000 jobs. Raises `DatabaseAway`."""
     connection = await connect(settings, "bench")
     try:
@@ -124,8 +124,9 @@ async def load(settings: Settings, sizes: Sizes, say: Callable[[str], None]) -> 
         await _fill(connection, "ended jobs", OUTCOMES, sizes.outcomes, DAYS, say)
         await _fill(connection, "dead letters", DEAD, sizes.dead, DAYS, say)
         await _fill(connection, "waiting jobs", WAITING, sizes.waiting, 1, say)
-        say("vacuum and analyze")
-        await connection.execute("VACUUM ANALYZE", timeout=CHUNK_SECONDS_MAX)
+        if analyzed:
+            say("vacuum and analyze")
+            await connection.execute("VACUUM ANALYZE", timeout=CHUNK_SECONDS_MAX)
     finally:
         await connection.close()
 

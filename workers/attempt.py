@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from app.domain.decide import Ending, Fenced, Final, Interrupted, OutOfTime, Returned
@@ -126,7 +125,7 @@ class Attempt:
         function, context = self.task.function, self._context
         if self.task.is_async:
             return await in_original(function(context, given))
-        return await self._means.handlers.run(self.task.name, partial(function, context, given))
+        return await self._means.handlers.run(self.task.name, function, context, given)
 
     def _judged(self, value: object) -> Ending:
         try:

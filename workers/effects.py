@@ -13,8 +13,8 @@ with it even where the handler swallows it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -35,7 +35,7 @@ from app.domain.errors import (
 from app.domain.states import EffectState, Policy
 from app.failpoints import Point, reach
 from workers.handling.attempt_ledger import AttemptLedger
-from workers.handling.calling import Caller, Function, idempotency_key, place_of, returned_type, timely
+from workers.handling.calling import Caller, Function, Place, idempotency_key, place_of, returned_type, timely
 from workers.handling.failures import text_of
 from workers.handling.ledger import Ledger
 from workers.handling.roundtrip import adapter_of, decode, encode, fingerprint
@@ -44,6 +44,7 @@ from workers.handling.uncut import Uncut
 from workers.handling.wish import Wish, refuse_unusable
 
 Fatal = TypeVar("Fatal", bound=EffectError)
+T = TypeVar("T")
 
 RECHECK_SECONDS = 0.2
 
@@ -57,7 +58,7 @@ class EffectEngine:
         self._caller = caller
         self._effect_bytes_max = effect_bytes_max
         self._turns: dict[str, asyncio.Lock] = {}
-        self._done_by: dict[str, str] = {}
+        self._done_by: dict[str, Place] = {}
         self._unsure: set[str] = set()
         self._called: set[str] = set()
         self._callers: set[asyncio.Task[Any]] = set()
@@ -72,30 +73,28 @@ class EffectEngine:
 
         Raises what `function` raises; `EffectUnknown`, `EffectMismatch`, `NotRecordable`, `LeaseLost`.
         """
-        effect = await self._wished(key, function, args, policy, reconcile)
-        async with self._turn(effect):
-            result = await (self._ask_outside(effect) if key in self._unsure else self._from_intent(effect))
-            reach(Point.EFFECT_RECORDED, key)
-            return result
+        effect = self._wished(key, function, args, policy, reconcile)
+        return await self._in_turn(effect, self._performed)
 
     async def transact(self, key: str, function: Function, args: tuple[Any, ...]) -> Any:
         """The result of `function(connection, *args)`, committed together with its record.
 
         Raises as `perform`.
         """
-        effect = await self._wished(key, function, args, Policy.REPEATABLE, None)
+        effect = self._wished(key, function, args, Policy.REPEATABLE, None)
 
         async def call(connection: Any) -> str:
             value = await self._outside(effect, function, (connection, *args))
             reach(Point.EFFECT_CALLED, key)
             return self._recordable(effect, value)[0]
 
-        async with self._turn(effect):
+        async def committed(effect: Wish) -> Any:
             row = self._row(effect, await self._ledger.transact(key, effect.digest, call))
             if row.state is not EffectState.RECORDED:
                 raise self._stop(EffectUnknown(f"effect {key} has an intent without a result"))
-            reach(Point.EFFECT_RECORDED, key)
             return self._read(effect, row)
+
+        return await self._in_turn(effect, committed)
 
     async def settle(self) -> None:
         """Once the handler has ended: what it left running (`gather` does, when one of its calls raises) ends, too.
@@ -120,6 +119,9 @@ class EffectEngine:
     def runs_in(self, task: asyncio.Task[Any]) -> bool:
         """Whether the task is in the midst of an effect of this attempt. From any thread."""
         return task in self._callers
+
+    def _performed(self, effect: Wish) -> Awaitable[Any]:
+        return self._ask_outside(effect) if effect.key in self._unsure else self._from_intent(effect)
 
     async def _from_intent(self, effect: Wish) -> Any:
         while True:
@@ -202,12 +204,13 @@ class EffectEngine:
             return await self._keep(effect, value)
 
     async def _outside(self, effect: Wish, function: Function, args: tuple[Any, ...]) -> Any:
-        derived_key = idempotency_key(self._lease.job.id, effect.key)
+        derived_key = partial(idempotency_key, self._lease.job.id, effect.key)
         function = timely(function, self._lease.may_call_now)
         while True:
-            with suppress(CallLate):
+            try:
                 return await self._caller.call(effect.key, function, args, derived_key)
-            await self._lease.may_call()
+            except CallLate:
+                await self._lease.may_call()
 
     async def _keep(self, effect: Wish, value: object) -> Any:
         reach(Point.EFFECT_CALLED, effect.key)
@@ -240,11 +243,10 @@ class EffectEngine:
             raise self._stop(EffectMismatch(f"effect {effect.key} is on record with other arguments"))
         return answer.row
 
-    async def _wished(
+    def _wished(
         self, key: str, function: Function, args: tuple[Any, ...], policy: Policy, reconcile: Function | None
     ) -> Wish:
         refuse_unusable(key, policy, reconcile)
-        await self._may_begin()
         try:
             digest = fingerprint(args)
         except NotRecordable as error:
@@ -260,8 +262,7 @@ class EffectEngine:
             # The run is about to be given back: it waits here to be cancelled instead of beginning more.
             await asyncio.get_running_loop().create_future()
 
-    @asynccontextmanager
-    async def _turn(self, effect: Wish) -> AsyncIterator[None]:
+    async def _in_turn(self, effect: Wish, perform: Callable[[Wish], Awaitable[T]]) -> T:
         """One at a time for each key, so that two concurrent calls of one key perform it once."""
         async with self._turns.setdefault(effect.key, asyncio.Lock()):
             await self._may_begin()
@@ -272,10 +273,12 @@ class EffectEngine:
             assert caller is not None
             self._callers.add(caller)
             try:
-                yield
+                result = await perform(effect)
+                reach(Point.EFFECT_RECORDED, effect.key)
             finally:
                 self._callers.discard(caller)
             self._done_by[effect.key] = place
+            return result
 
     def _stop(self, error: Fatal) -> Fatal:
         self.fatal = self.fatal or error

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from app.coalesce import Coalescer
@@ -22,8 +22,7 @@ FENCED = IntentAnswer(Grant.FENCED)
 GRANTED = IntentAnswer(Grant.GRANTED)
 
 
-@dataclass(frozen=True, slots=True)
-class _Intent:
+class _Intent(NamedTuple):
     job_id: UUID
     attempt: int
     key: str
@@ -32,12 +31,14 @@ class _Intent:
     again: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Result:
+class _Result(NamedTuple):
     job_id: UUID
     attempt: int
     key: str
     result: str
+
+
+_Asked = TypeVar("_Asked", _Intent, _Result)
 
 
 class _RecordedMeanwhile(Exception):
@@ -123,8 +124,7 @@ class Effects:
         return IntentAnswer(Grant.GRANTED, recorded)
 
     async def _intend(self, wishes: Sequence[_Intent]) -> list[IntentAnswer | Exception]:
-        order = sorted(range(len(wishes)), key=lambda nth: (wishes[nth].job_id, wishes[nth].key))
-        batch = [wishes[nth] for nth in order]
+        order, batch = _by_job(wishes)
         rows = await self._db.fetch(
             "intend_if_leased",
             [wish.job_id for wish in batch],
@@ -140,7 +140,7 @@ class Effects:
         return answers
 
     async def _record(self, results: Sequence[_Result]) -> list[bool | Exception]:
-        batch = sorted(results, key=lambda result: (result.job_id, result.key))
+        order, batch = _by_job(results)
         rows = await self._db.fetch(
             "record_if_leased",
             [one.job_id for one in batch],
@@ -148,8 +148,16 @@ class Effects:
             [one.key for one in batch],
             [one.result for one in batch],
         )
-        recorded = {(row["job_id"], row["key"]) for row in rows}
-        return [(one.job_id, one.key) in recorded for one in results]
+        answers: list[bool | Exception] = [False] * len(results)
+        for row in rows:
+            answers[order[row["nth"] - 1]] = True
+        return answers
+
+
+def _by_job(asked: Sequence[_Asked]) -> tuple[list[int], list[_Asked]]:
+    """In the order that statements lock in, and the place of each in `asked`."""
+    order = sorted(range(len(asked)), key=asked.__getitem__)
+    return order, [asked[nth] for nth in order]
 
 
 def _answer(row: Record) -> IntentAnswer:

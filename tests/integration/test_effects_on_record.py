@@ -287,7 +287,7 @@ async def test_an_old_attempt_is_granted_nothing_in_the_company_of_the_one_that_
     rows = await desk.world.db.fetch(
         "record_if_leased", [desk.job.id] * 2, [attempt for attempt, _ in wishes], ["late", "mine"], ["1", "1"]
     )
-    assert [row["key"] for row in rows] == ["mine"]
+    assert [row["nth"] for row in rows] == [2]
 
 
 @pytest.mark.parametrize("state", ["intent", "recorded"])

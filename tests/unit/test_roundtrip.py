@@ -9,15 +9,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
+from hashlib import sha256
 from pathlib import Path
 from subprocess import run
 from sys import executable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel, Field, SecretStr, ValidationError, computed_field
 
 from app.domain.errors import JsonRefused, NotRecordable, TooLarge
+from app.domain.jsontext import JsonValue
+from app.domain.request import canonical
 from workers.handling.roundtrip import adapter_of, decode, encode, fingerprint, published
 
 LIMIT = 1_000
@@ -191,3 +196,14 @@ async def test_what_gives_values_one_by_one_or_was_not_awaited_is_no_value() -> 
             with pytest.raises(JsonRefused, match="no value"):
                 encode(adapter, value, bytes_max=LIMIT)
     forgotten.close()
+
+
+@given(st.lists(st.text() | st.integers() | st.booleans() | st.none()))
+def test_plain_arguments_have_the_fingerprint_of_their_canonical_json(args: list[JsonValue]) -> None:
+    assert fingerprint(args) == sha256(canonical(args).encode()).digest()
+
+
+@pytest.mark.parametrize("arg", [10**5_000, "\ud800", math.nan, object()], ids=["long", "surrogate", "nan", "object"])
+def test_an_argument_that_is_not_json_has_no_fingerprint(arg: object) -> None:
+    with pytest.raises(NotRecordable):
+        fingerprint(["text", arg])

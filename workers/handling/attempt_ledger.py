@@ -75,7 +75,10 @@ class AttemptLedger:
 
     async def _to_its_end(self, statement: Callable[[], Awaitable[T]]) -> T:
         try:
-            return await _insisting(statement)
+            try:
+                return await statement()
+            except DatabaseAway:
+                return await _insisting(statement)
         except asyncio.CancelledError:
             if not self._lease.lost:
                 # Whether it has arrived nobody knows; sent again it does no harm.

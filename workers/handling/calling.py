@@ -7,13 +7,15 @@ from collections.abc import Callable
 from functools import lru_cache, partial, wraps
 from hashlib import sha256
 from types import CodeType, FunctionType
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 from uuid import UUID
 
 from app.domain.errors import CallLate, Permanent
 from workers.handling.threads import Threads
 
 Function = Callable[..., Any]
+
+Place = tuple[str, int]
 
 KEY_PARAMETER = "idempotency_key"
 KEY_HEX = 40
@@ -27,22 +29,24 @@ class Caller:
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
 
-    async def call(self, key: str, function: Function, args: tuple[Any, ...], derived_key: str) -> Any:
+    async def call(self, key: str, function: Function, args: tuple[Any, ...], derived_key: Callable[[], str]) -> Any:
         """What `function(*args)` comes to, called for the effect `key`.
 
         The function gets `derived_key` where it has a parameter `idempotency_key`. Raises as `run`.
         """
-        keywords = {KEY_PARAMETER: derived_key} if takes_key(function) else {}
-        return await self.run(f"effect {key}", partial(function, *args, **keywords))
+        keywords = {KEY_PARAMETER: derived_key()} if takes_key(function) else {}
+        return await self.run(f"effect {key}", function, *args, **keywords)
 
-    async def run(self, what: str, call: Callable[[], Any]) -> Any:
-        """The call's value, awaited where it is a coroutine.
+    async def run(self, what: str, function: Function, *args: Any, **keywords: Any) -> Any:
+        """What `function(*args, **keywords)` comes to, awaited where it is a coroutine.
 
         Raises what it raises, and `Permanent` in place of an exit: one job does not end a process that
         runs others.
         """
         try:
-            value = call() if is_async(call) else await self._threads.run(call)
+            if is_async(function):
+                return await function(*args, **keywords)
+            value = await self._threads.run(partial(function, *args, **keywords))
             return await value if inspect.isawaitable(value) else value
         except ENDS_PROCESS as error:
             raise Permanent(f"{what} asked the process to exit: {type(error).__name__}({error})") from error
@@ -69,6 +73,8 @@ def idempotency_key(job_id: UUID, key: str) -> str:
 
 def is_async(function: Function) -> bool:
     """Whether calling the function gives a coroutine."""
+    if _is_bare(function):
+        return bool(function.__code__.co_flags & inspect.CO_COROUTINE)
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
@@ -96,10 +102,10 @@ def returned_type(function: Function) -> Any:
         return Any
 
 
-def place_of(function: Function) -> str:
-    """Where the function's code is: the same for every closure made there."""
+def place_of(function: Function) -> Place:
+    """Where the function's code is, its file and line: the same for every closure made there."""
     code = getattr(_innermost(function), "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else repr(type(function))
+    return (code.co_filename, code.co_firstlineno) if code is not None else (repr(type(function)), 0)
 
 
 @lru_cache(ANNOTATIONS_MAX)
@@ -107,7 +113,7 @@ def _compiled(annotation: str) -> CodeType:
     return compile(annotation, "<annotation>", "eval")
 
 
-def _is_bare(function: Function) -> bool:
+def _is_bare(function: Function) -> TypeGuard[FunctionType]:
     """A `def` or `lambda`, wrapped in nothing: all there is to know of it stands in its code."""
     return type(function) is FunctionType and not function.__dict__
 

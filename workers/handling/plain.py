@@ -34,8 +34,9 @@ def written(adapter: TypeAdapter[Any], value: object) -> tuple[str, Any] | None:
     if not _is_finished(value):
         return None
     try:
-        read = adapter.validate_json(adapter.dump_json(value, warnings="none"))
-        text = adapter.dump_json(read)
+        write, read_back = adapter.serializer.to_json, adapter.validator.validate_json
+        read = read_back(write(value, warnings=False))
+        text = write(read)
     except ValueError:  # pydantic's errors are, all of them
         return None
     doubtful = len(text) > BYTES_MAX or b"\\u0000" in text or type(value) is not type(read) or value != read

@@ -97,7 +97,7 @@ class _StandIns(Caller):
         self._stand_ins = stand_ins
         self._calls = calls
 
-    async def call(self, key: str, function: Function, args: tuple[Any, ...], derived_key: str) -> Any:
+    async def call(self, key: str, function: Function, args: tuple[Any, ...], derived_key: Callable[[], str]) -> Any:
         self._calls[key] = self._calls.get(key, 0) + 1
         if key not in self._stand_ins:
             return await super().call(key, function, args, derived_key)

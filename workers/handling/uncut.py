@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from app.domain.states import Policy
+
+_NO_MATTER = nullcontext()
 
 
 class Uncut:
@@ -27,14 +29,16 @@ class Uncut:
             ended.clear()
             await ended.wait()
 
-    @contextmanager
-    def held(self, policy: Policy) -> Iterator[None]:
+    def held(self, policy: Policy) -> AbstractContextManager[None]:
         """Holds back a release while a call of this policy is in flight; one that can be repeated is no matter."""
-        counts = policy is not Policy.REPEATABLE
-        self._count += counts
+        return _NO_MATTER if policy is Policy.REPEATABLE else self._counted()
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        self._count += 1
         try:
             yield
         finally:
-            self._count -= counts
+            self._count -= 1
             if self._one_ended is not None:
                 self._one_ended.set()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.domain.errors import Permanent
 from app.domain.states import Policy
@@ -13,8 +12,7 @@ from workers.handling.roundtrip import Adapter
 KEY_CHARS_MAX = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(NamedTuple):
     """One wish of the handler. `digest` is the fingerprint of `args`, `adapter` the type of the result."""
 
     key: str

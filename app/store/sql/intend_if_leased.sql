@@ -1,6 +1,8 @@
 -- $1 ids, ascending, $2 attempts, $3 keys, $4 policies, $5 digests of the arguments, $6 whether this attempt has called
 -- before and calls again (sent twice because its answer was lost, the statement counts one call; again, two)
 -- -> per wish, in order: held (the lease is mine), granted (call now), and else the row that is there.
+-- OFFSET 0: only what is not granted is read, row by row; a join would read the effects of every job between the first
+-- and the last.
 -- FOR SHARE is part of the guard: a rescue waits for this commit, or this statement sees the rescue.
 WITH want AS MATERIALIZED (
   SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[], $4::text[], $5::bytea[], $6::boolean[]) WITH ORDINALITY
@@ -24,10 +26,15 @@ WITH want AS MATERIALIZED (
         AND (e.attempt = excluded.attempt OR (e.policy = 'repeatable' AND excluded.policy = 'repeatable')))
   RETURNING job_id, key
 )
-SELECT (w.job_id, w.attempt) IN (SELECT job_id, attempt FROM held) AS held,
-  (w.job_id, w.key) IN (SELECT job_id, key FROM granted) AS granted,
+SELECT h.job_id IS NOT NULL AS held, g.job_id IS NOT NULL AS granted,
   e.key, e.attempt, e.policy, e.args_digest, e.state, e.result, e.calls
 FROM want w
-LEFT JOIN effects e ON e.job_id = w.job_id AND e.key = w.key
-  AND e.job_id BETWEEN ($1::uuid[])[1] AND ($1::uuid[])[cardinality($1::uuid[])]
+LEFT JOIN held h ON h.job_id = w.job_id AND h.attempt = w.attempt
+LEFT JOIN granted g ON g.job_id = w.job_id AND g.key = w.key
+LEFT JOIN LATERAL (
+  SELECT key, attempt, policy, args_digest, state, result, calls FROM effects e
+  WHERE g.job_id IS NULL AND e.job_id = w.job_id AND e.key = w.key
+    AND e.job_id BETWEEN ($1::uuid[])[1] AND ($1::uuid[])[cardinality($1::uuid[])]
+  OFFSET 0
+) e ON true
 ORDER BY w.nth

@@ -1,5 +1,6 @@
 -- $1 replay id, $2 jobs, ascending, $3 reason, $4 actor -> the jobs this statement put back into the outbox.
 -- Lock first, then the gate: two replay ids at once would else spend one of them for nothing.
+-- OFFSET 0: a look-up per job, and not the effects of every job between the first and the last.
 -- The budgets begin anew, the attempt does not; a deadline that has passed is not carried over.
 WITH picked AS MATERIALIZED (
   SELECT d.job_id FROM dead_letters d
@@ -7,7 +8,7 @@ WITH picked AS MATERIALIZED (
     AND NOT EXISTS (
       SELECT FROM effects e
       WHERE e.job_id = d.job_id AND e.job_id BETWEEN ($2::uuid[])[1] AND ($2::uuid[])[cardinality($2::uuid[])]
-        AND e.state = 'intent' AND e.policy <> 'repeatable')
+        AND e.state = 'intent' AND e.policy <> 'repeatable' OFFSET 0)
   ORDER BY d.job_id FOR UPDATE OF d
 ), gate AS (
   INSERT INTO replay_items (replay_id, job_id) SELECT $1, job_id FROM picked ORDER BY job_id
