@@ -77,7 +77,7 @@ def main() -> int:
     with Progress(disable=not sys.stderr.isatty(), transient=True, console=Console(stderr=True)) as progress:
         run = Run(progress)
         run.section("end to end", lambda: end_to_end.measure(sizes.jobs, sizes.rounds))
-        run.section("other libraries", lambda: _beside(run, sizes))
+        run.section("other libraries", lambda: beside.measure(sizes.jobs, sizes.peer_jobs, sizes.rounds))
         run.section("limits", lambda: limits.measure(run.of("end_to_end_per_s")))
         run.section("latency", lambda: latency.measure(sizes.seconds))
         run.section("single submits", lambda: posts.measure(sizes.seconds / 3, sizes.jobs, sizes.rounds))
@@ -90,10 +90,6 @@ def main() -> int:
     if missing:
         print(f"not measured: {', '.join(missing)}", file=sys.stderr)
     return 1 if missing or run.failed else 0
-
-
-async def _beside(run: Run, sizes: Sizes) -> list[Figure]:
-    return beside.measure(run.of("end_to_end_per_s"), sizes.peer_jobs, sizes.rounds)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from bench import end_to_end
 from bench.figures import Figure
 from workers.dev.postgres import Postgres
 from workers.dev.redis import Redis
@@ -24,37 +26,69 @@ PEERS = Path(__file__).parent / "peers"
 ON_POSTGRES = ("awa", "pgqueuer", "procrastinate")
 ON_REDIS = ("arq", "docket", "saq", "streaq", "taskiq")
 ONE_BY_ONE = {"procrastinate": 5}  # takes jobs singly: so many times fewer are enough
+LEAST = {"pgqueuer": 1.2, "awa": 3.0}
 SETUP_SECONDS_MAX = 300
 ROUND_SECONDS_MAX = 120
 
 
-def measure(per_second: float, jobs: int, rounds: int) -> list[Figure]:
-    """What they do of it, bulk enqueue included, and ours, `per_second`, as a multiple of that.
+class _Turn(NamedTuple):
+    """Jobs a second that ours did and that another library did soon after."""
 
-    One that cannot be set up, loses a job or takes too long is left out, and said so. Raises `RuntimeError` when none
-    on Redis is left.
+    ours: float
+    theirs: float
+
+
+async def measure(jobs: int, peer_jobs: int, rounds: int) -> list[Figure]:
+    """What they do of `peer_jobs` a second, bulk enqueue included, and what ours does of `jobs`, in turn.
+
+    One that cannot be set up, or that twice loses a job or takes too long, is left out, and said so. Raises
+    `RuntimeError` when none on Redis is left.
     """
-    rates = {
-        peer: statistics.median(found) for peer in (*ON_POSTGRES, *ON_REDIS) if (found := _rates(peer, jobs, rounds))
-    }
-    on_redis = [rates[peer] for peer in ON_REDIS if peer in rates]
+    ready = {peer: python for peer in (*ON_POSTGRES, *ON_REDIS) if (python := _environment_or_none(peer))}
+    found: dict[str, list[_Turn]] = {peer: [] for peer in ready}
+    for _ in range(rounds):
+        for group in (ON_POSTGRES, ON_REDIS):
+            ours = await end_to_end.alone(jobs)
+            for peer in group:
+                if peer in found:
+                    rate = _rate(peer, ready[peer], peer_jobs // ONE_BY_ONE.get(peer, 1))
+                    found[peer].append(_Turn(ours, rate)) if rate else found.pop(peer)
+    rates = {peer: statistics.median(turn.theirs for turn in turns) for peer, turns in found.items()}
+    on_redis = [peer for peer in ON_REDIS if peer in rates]
     if not on_redis:
         raise RuntimeError("no library on Redis could be measured")
-    figures = [Figure(f"{peer}_per_s", f"{peer}: no-op jobs a second, enqueue to end", rates[peer]) for peer in rates]
-    for peer, least in (("pgqueuer", 1.2), ("awa", 3.0)):
-        if peer in rates:
-            figures.append(Figure(f"vs_{peer}", f"ours as a multiple of {peer}", per_second / rates[peer], least=least))
-    best = per_second / max(on_redis)
-    return [*figures, Figure("vs_best_redis_peer", "ours as a multiple of the best on Redis", best, least=10)]
+    best = max(on_redis, key=rates.__getitem__)
+    return [
+        *(Figure(f"{peer}_per_s", f"{peer}: no-op jobs a second, enqueue to end", rates[peer]) for peer in rates),
+        *(
+            Figure(f"vs_{peer}", f"ours as a multiple of {peer}", _multiple(found[peer]), least=least)
+            for peer, least in LEAST.items()
+            if peer in found
+        ),
+        Figure(
+            "vs_best_redis_peer", f"ours as a multiple of the best on Redis, {best}", _multiple(found[best]), least=10
+        ),
+    ]
 
 
-def _rates(peer: str, jobs: int, rounds: int) -> list[float]:
+def _multiple(turns: Sequence[_Turn]) -> float:
+    return statistics.median(turn.ours / turn.theirs for turn in turns)
+
+
+def _environment_or_none(peer: str) -> Path | None:
     try:
-        python = _environment(PEERS / peer)
-        return [_round_or_again(peer, python, jobs // ONE_BY_ONE.get(peer, 1)) for _ in range(rounds)]
+        return _environment(PEERS / peer)
     except (RuntimeError, subprocess.TimeoutExpired) as error:
         print(f"{peer} is left out: {error}", file=sys.stderr)
-        return []
+        return None
+
+
+def _rate(peer: str, python: Path, jobs: int) -> float | None:
+    try:
+        return _round_or_again(peer, python, jobs)
+    except (RuntimeError, subprocess.TimeoutExpired) as error:
+        print(f"{peer} is left out: {error}", file=sys.stderr)
+        return None
 
 
 def _round_or_again(peer: str, python: Path, jobs: int) -> float:

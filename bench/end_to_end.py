@@ -11,7 +11,7 @@ from bench.drain import drain
 from bench.figures import Figure
 from bench.meters import Cost, checkpoint, cost, count_statements, read
 from bench.processes import memory_mb
-from bench.stack import BenchStack, prepared, refuse_losses
+from bench.stack import BenchStack, prepared, refuse_losses, running
 
 WARM_UP = 2_000
 KEYED = 5_000
@@ -56,6 +56,17 @@ async def measure(jobs: int, rounds: int) -> list[Figure]:
         Figure("wal_bytes_per_keyed_job", "bytes of WAL a job with a key", wal_keyed, most=1_792),
         *_memory(memory),
     ]
+
+
+async def alone(jobs: int) -> float:
+    """Jobs a second of one round on servers of its own. Raises `RuntimeError` as `measure`."""
+    with running({**os.environ, **SLOTS}, workers=1, handlers="bench.handlers") as stack:
+        db = await Database.open(stack.settings, "bench", size_max=2)
+        await drain(stack.url, db, WARM_UP)
+        drained = await drain(stack.url, db, jobs)
+        await db.close()
+        await refuse_losses(stack, WARM_UP + jobs)
+    return drained.per_second
 
 
 async def _costing(stack: BenchStack, db: Database, jobs: int, *, keyed: bool = False) -> tuple[float, Cost]:

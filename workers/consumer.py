@@ -12,7 +12,7 @@ from workers.heart import Heart
 from workers.intake import Intake
 from workers.runs import Runs
 
-READ_MAX = 256
+READ_MAX = 128  # with as many slots again, one half is claimed while the other runs
 AGAIN_SECONDS = 0.5
 
 

@@ -7,8 +7,9 @@ from dataclasses import asdict
 from fastapi import APIRouter, Request, Response
 
 from app.api import problems
-from app.api.access import UseCatalog, submitter_of
+from app.api.access import catalog_of, submitter_of
 from app.api.body import read_json
+from app.api.direct import DirectRoute
 from app.domain.errors import DependencyAway, JsonRefused, OutlastError, Refused
 from app.domain.jsontext import JsonValue
 from app.domain.request import read_key, read_request
@@ -18,7 +19,7 @@ from app.usecases.submit import Order, Submitted
 JOBS_MAX = 1_000
 JSON = "application/json"
 
-router = APIRouter()
+router = APIRouter(route_class=DirectRoute)
 
 
 @router.post("/v1/jobs", status_code=202)
@@ -50,9 +51,9 @@ async def submit_batch(request: Request) -> Response:
 
 
 @router.get("/v1/kinds")
-async def kinds(catalog: UseCatalog) -> Response:
+async def kinds(request: Request) -> Response:
     """Every kind that was ever published, with its JSON Schemas and defaults."""
-    return Response(dump({"data": [asdict(kind) for kind in await catalog.all()]}), 200, media_type=JSON)
+    return Response(dump({"data": [asdict(kind) for kind in await catalog_of(request).all()]}), 200, media_type=JSON)
 
 
 def _order(item: JsonValue, pointer: str) -> Order | OutlastError:
