@@ -25,7 +25,9 @@ class Settings(BaseSettings):
 
     database_url: SecretStr = SecretStr("postgresql://127.0.0.1:5432/outlast")
     redis_url: SecretStr = SecretStr("redis://127.0.0.1:6379/0")
-    transport: Literal["redis", "pg"] = "redis"
+    transport: Literal["redis", "sqs", "pg"] = "redis"
+    sqs_endpoint_url: str | None = Field(default=None, description="of an SQS that is not AWS's own")
+    sqs_prefix: str = Field(default="outlast-", pattern="^[A-Za-z0-9_-]{1,30}$", description="of its queues' names")
     handlers: str = Field(default="", description="comma-separated modules that define handlers")
     queues: str = Field(default="default", description="comma-separated queues a worker serves")
 

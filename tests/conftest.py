@@ -20,6 +20,7 @@ from app.store.database import Database
 from app.store.migrate import migrate
 from tests.databases import in_database
 from tests.processes import Stack
+from tests.sqs_server import sqs_server
 from workers.dev.postgres import Postgres
 from workers.dev.redis import Redis
 
@@ -81,6 +82,13 @@ def redis_url(redis_server: Redis) -> str:
     with RedisClient.from_url(redis_server.url) as client:  # pyright: ignore[reportUnknownMemberType]  # its **kwargs
         client.execute_command("FLUSHALL")  # pyright: ignore[reportUnknownMemberType]  # its **options
     return redis_server.url
+
+
+@pytest.fixture(scope="session")
+def sqs_url(servers_folder: Path) -> Iterator[str]:
+    """The URL of an SQS of this test process; tests keep apart by the prefix of their queues."""
+    with sqs_server(servers_folder) as url:
+        yield url
 
 
 @pytest.fixture

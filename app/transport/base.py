@@ -35,14 +35,15 @@ def place(receipt: str) -> tuple[int, int]:
 class Published:
     """What became of one `publish`.
 
-    `receipts` belong to the first `len(receipts)` of the rows given, in order. `length` counts the entries the
+    `receipts` belong to the first `len(receipts)` of the rows given, in order; None: the broker did not take that one
+    row. `length` counts the entries the
     queue holds now, read or not; `oldest` is the receipt of the first of them. `changed`: the queue is not as this
     publisher left it (emptied, restored from an old copy, written to by another relay or by a stranger, or a reply
     was lost); nothing was published by this call, and `read_all` must come before the next.
     `refused` is the broker's own word for not taking more, such as `OOM` or `READONLY`.
     """
 
-    receipts: list[str]
+    receipts: Sequence[str | None]
     length: int
     oldest: str | None
     changed: bool = False

@@ -7,22 +7,35 @@ from uuid import UUID
 
 from app.settings import Settings
 from app.transport.base import Publisher, Subscriber
-from app.transport.redis_publisher import RedisPublisher
-from app.transport.redis_subscriber import RedisSubscriber
+
+NO_BROKER = "transport pg has no broker: workers claim straight from PostgreSQL"
 
 
 def subscriber(settings: Settings, worker_id: UUID, queues: Sequence[str]) -> Subscriber:
     """The consumer side for one worker process; connects on first use. ValueError for `pg`."""
-    _require_broker(settings)
-    return RedisSubscriber(settings, worker_id, queues)
+    match settings.transport:
+        case "redis":
+            from app.transport.redis_subscriber import RedisSubscriber
+
+            return RedisSubscriber(settings, worker_id, queues)
+        case "sqs":
+            from app.transport.sqs_subscriber import SqsSubscriber
+
+            return SqsSubscriber(settings, worker_id, queues)
+        case "pg":
+            raise ValueError(NO_BROKER)
 
 
 def publisher(settings: Settings) -> Publisher:
     """The publishing side; connects on first use. ValueError for `pg`."""
-    _require_broker(settings)
-    return RedisPublisher(settings)
+    match settings.transport:
+        case "redis":
+            from app.transport.redis_publisher import RedisPublisher
 
+            return RedisPublisher(settings)
+        case "sqs":
+            from app.transport.sqs_publisher import SqsPublisher
 
-def _require_broker(settings: Settings) -> None:
-    if settings.transport == "pg":
-        raise ValueError("transport pg has no broker: workers claim straight from PostgreSQL")
+            return SqsPublisher(settings)
+        case "pg":
+            raise ValueError(NO_BROKER)

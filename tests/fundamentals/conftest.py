@@ -1,9 +1,10 @@
-"""The whole of it running, on both ways a job can take: through Redis, and straight from PostgreSQL."""
+"""The whole of it running, on every way a job can take: through Redis, through SQS, and straight from PostgreSQL."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from uuid import uuid4
 
 import pytest
 
@@ -36,14 +37,17 @@ class Running:
                 await asyncio.sleep(POLL_SECONDS)
 
 
-@pytest.fixture(params=["pg", "redis"])
+@pytest.fixture(params=["pg", "redis", "sqs"])
 def transport(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
 @pytest.fixture
-def running(stack: Stack, db: Database, transport: str) -> Running:
-    stack.settings = stack.settings.model_copy(update={"transport": transport})
+def running(request: pytest.FixtureRequest, stack: Stack, db: Database, transport: str) -> Running:
+    more = {"transport": transport}
+    if transport == "sqs":
+        more |= {"sqs_endpoint_url": request.getfixturevalue("sqs_url"), "sqs_prefix": f"t{uuid4().hex[:12]}-"}
+    stack.settings = stack.settings.model_copy(update=more)
     stack.api()
     stack.relay()
     return Running(stack, Client(stack.api_url), db, transport)

@@ -140,12 +140,12 @@ class Lane:
         return self._departed_lately
 
     def _settle(self, offered: Sequence[Fence], answer: Published, now: float) -> int:
-        count = len(answer.receipts)
+        count = sum(receipt is not None for receipt in answer.receipts)
         departed = max(0, self._length + count - answer.length)
         self._length = answer.length
         self.looked_at = now
-        del self._buffer[:count]
-        self.memory.published(offered[:count], answer.receipts, now)
+        del self._buffer[: len(answer.receipts)]
+        self.memory.published(offered, answer.receipts, now)
         self.memory.departed(answer.oldest)
         if departed:
             self._departures.append((now, departed))

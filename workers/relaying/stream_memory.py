@@ -58,10 +58,12 @@ class StreamMemory:
         resting.wanted = True
         return now >= resting.again_at
 
-    def published(self, fences: Sequence[Fence], receipts: Sequence[str], now: float) -> None:
-        """These rows, in order, have these entries now."""
+    def published(self, fences: Sequence[Fence], receipts: Sequence[str | None], now: float) -> None:
+        """The first of these rows have these entries now, in their order; None has none, and may be published again."""
         again_at = now + self._republish_seconds  # one number for all of them: they are many
-        for fence, receipt in zip(fences, receipts, strict=True):
+        for fence, receipt in zip(fences, receipts, strict=False):
+            if receipt is None:
+                continue
             before = self._resting.pop(fence, None)
             if before is None:
                 self._live[fence] = _Sent(receipt, self._republish_seconds, again_at)
