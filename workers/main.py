@@ -34,6 +34,13 @@ cli = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+deploy_commands = typer.Typer(no_args_is_help=True, help="Ask before a release is rolled out.")
+
+
+@deploy_commands.callback()
+def deploy_group() -> None:
+    """Ask before a release is rolled out."""
+
 
 @cli.command()
 def dev(
@@ -137,7 +144,25 @@ def doctor(output: Output = Format.TABLE) -> None:
     raise typer.Exit(process.run(read_settings(), output))
 
 
+@deploy_commands.command("check")
+def deploy_check(
+    handlers: Handlers = None,
+    dead: Annotated[bool, typer.Option("--dead", help="Also dead letters, which may be replayed.")] = False,
+    limit: Annotated[int, typer.Option(min=1, help="Most jobs to show.")] = 1_000,
+    output: Output = Format.TABLE,
+) -> None:
+    """List jobs in flight that this release could not run: no handler, or an input it no longer takes. Exit 5."""
+    from workers import deploy_check as process
+
+    settings = read_settings()
+    modules = handlers or settings.handler_modules
+    if not modules:
+        raise typer.BadParameter("name the release's handlers: --handlers MODULE, or OUTLAST_HANDLERS")
+    raise typer.Exit(process.run(settings, output, modules, dead_too=dead, limit=limit))
+
+
 mount(cli)
+cli.add_typer(deploy_commands, name="deploy")
 
 
 def _export(name: str, value: object | None) -> None:
