@@ -102,10 +102,14 @@ class Process:
 
 
 class Stack:
-    """The processes of one test, on the servers of its settings; `handlers` are modules of test handlers."""
+    """The processes of one test, on the servers of its settings, of the code in `root`.
 
-    def __init__(self, settings: Settings, logs: Path) -> None:
+    `handlers` are modules of test handlers.
+    """
+
+    def __init__(self, settings: Settings, logs: Path, root: Path = ROOT) -> None:
         self.settings = settings
+        self.root = root
         self.logs = logs
         self.processes: list[Process] = []
         self.api_url = ""
@@ -123,7 +127,7 @@ class Stack:
         stem = f"{len(self.processes):02d}-{name}"
         stdout_path, stderr_path = self.logs / f"{stem}.out", self.logs / f"{stem}.err"
         with stdout_path.open("wb") as out, stderr_path.open("wb") as err:
-            popen = spawn(command(*words), signal.SIGKILL, cwd=ROOT, env=self.environment(env), stdout=out, stderr=err)
+            popen = spawn(command(*words), signal.SIGKILL, cwd=self.root, env=self.environment(env), stdout=out, stderr=err)
         process = Process(name, popen, stdout_path, stderr_path)
         self.processes.append(process)
         return process
@@ -150,7 +154,7 @@ class Stack:
         """Runs an operator command to its end."""
         return subprocess.run(
             command(*words),
-            cwd=ROOT,
+            cwd=self.root,
             env=self.environment(env),
             input=stdin,
             capture_output=True,

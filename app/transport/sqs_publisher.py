@@ -54,7 +54,8 @@ class SqsPublisher:
 
     async def publish(self, queue: str, rows: Sequence[tuple[UUID, int]], window: int) -> Published:
         sent = self._queues.setdefault(queue, _Sent())
-        if self._clock() - sent.counted_at >= COUNT_SECONDS:
+        # A queue that nothing is sent to need not be there.
+        if (rows or sent.held) and self._clock() - sent.counted_at >= COUNT_SECONDS:
             sent.held = await self._count(queue)
             sent.counted_at = self._clock()
         receipts, refused = await self._send(queue, sent, rows[: max(0, window - sent.held)])
