@@ -127,7 +127,9 @@ class Stack:
         stem = f"{len(self.processes):02d}-{name}"
         stdout_path, stderr_path = self.logs / f"{stem}.out", self.logs / f"{stem}.err"
         with stdout_path.open("wb") as out, stderr_path.open("wb") as err:
-            popen = spawn(command(*words), signal.SIGKILL, cwd=self.root, env=self.environment(env), stdout=out, stderr=err)
+            popen = spawn(
+                command(*words), signal.SIGKILL, cwd=self.root, env=self.environment(env), stdout=out, stderr=err
+            )
         process = Process(name, popen, stdout_path, stderr_path)
         self.processes.append(process)
         return process

@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, cast
 
 from aiobotocore.config import AioConfig
-from aiobotocore.session import get_session
+from aiobotocore.session import AioSession
 from botocore.exceptions import BotoCoreError, ClientError
 
 from app.domain.errors import BrokerAway
@@ -28,7 +28,11 @@ REPLY_SECONDS = 4.0
 # A policy of the queue that moves messages away counts deliveries, and a job may take many: a worker that waits for the
 # database, a lease that ran out. What it takes away early is published again, but nobody looks where it went.
 RECEIVES_LEAST = 100
-NO_QUEUE = ("AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", "AWS.SimpleQueueService.QueueDeletedRecently")
+NO_QUEUE = (
+    "AWS.SimpleQueueService.NonExistentQueue",
+    "QueueDoesNotExist",
+    "AWS.SimpleQueueService.QueueDeletedRecently",
+)
 
 Call = Callable[..., Awaitable[dict[str, Any]]]
 
@@ -109,9 +113,8 @@ class SqsClient:
     async def _opened(self) -> Any:
         async with self._opening:
             if self._client is None:
-                made = get_session().create_client(
-                    "sqs", endpoint_url=self._settings.sqs_endpoint_url, config=self._config
-                )
+                create: Callable[..., Any] = AioSession().create_client  # pyright: ignore[reportUnknownMemberType]  # its **kwargs
+                made = create("sqs", endpoint_url=self._settings.sqs_endpoint_url, config=self._config)
                 self._client = await self._open.enter_async_context(made)
             return self._client
 

@@ -11,8 +11,8 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from itertools import groupby
-from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -27,6 +27,14 @@ CONNECTIONS_MAX = 10
 WAIT_SECONDS_MAX = 20  # by SQS
 HELD_SECONDS_MAX = 12 * 3_600  # by SQS, from the receipt on, however often it is extended
 UNREAD_SECONDS = 1.0  # nobody asked for a message: others may have it
+
+
+@dataclass(slots=True)
+class _Hold:
+    """A message in our hands, in monotonic seconds: when it came, and until when nobody else gets it."""
+
+    since: float
+    until: float
 
 
 class SqsSubscriber:
@@ -47,12 +55,12 @@ class SqsSubscriber:
         reply_seconds = self._wait_seconds + REPLY_SECONDS
         self._receiver = SqsClient(settings, connections_max=CONNECTIONS_MAX, reply_seconds=reply_seconds)
         self._client = SqsClient(settings, connections_max=CONNECTIONS_MAX)
-        self._waiting: dict[str, asyncio.Task[list[Delivery]]] = {}
-        self._more: set[asyncio.Task[list[Delivery]]] = set()
+        self._waiting: dict[str, asyncio.Task[bool]] = {}
+        self._more: set[asyncio.Task[bool]] = set()
         self._unread: deque[Delivery] = deque()
         self._unread_since = 0.0
         self._giving_back: asyncio.Task[None] | None = None
-        self._received_at: dict[str, float] = {}
+        self._holds: dict[str, _Hold] = {}
         self.nonsense = 0
 
     async def read(self, count: int, block_seconds: float) -> list[Delivery]:
@@ -63,21 +71,25 @@ class SqsSubscriber:
         return [self._unread.popleft() for _ in range(min(count, len(self._unread)))]
 
     async def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
-        for one in deliveries:
-            self._received_at.pop(one.receipt, None)
-        await self._tell("delete_message_batch", [(one, {}) for one in deliveries])
+        # What came to somebody else meanwhile is theirs to delete; SQS may take the old receipt all the same.
+        now = self._clock()
+        mine = [one for one in deliveries if (hold := self._holds.pop(one.receipt, None)) and now < hold.until]
+        await self._tell("delete_message_batch", [(one, {}) for one in mine])
 
     async def renew(self, deliveries: Sequence[Delivery]) -> None:
+        now = self._clock()
         asked = [(one, {"VisibilityTimeout": seconds}) for one in deliveries if (seconds := self._seconds_for(one))]
         await self._tell("change_message_visibility_batch", asked)
+        for one, extension in asked:
+            if one.receipt in self._holds:
+                self._holds[one.receipt].until = now + extension["VisibilityTimeout"]
 
     async def reclaim(self, count: int, min_idle_seconds: float) -> list[Delivery]:
         return []  # SQS itself gives to others what nobody renews
 
     async def close(self) -> None:
         calls = [*self._waiting.values(), *self._more]
-        for answer in await asyncio.gather(*calls, return_exceptions=True):
-            self._unread += answer if isinstance(answer, list) else []
+        await asyncio.gather(*calls, return_exceptions=True)
         try:
             await self._give_back()
         except BrokerAway as error:
@@ -89,9 +101,7 @@ class SqsSubscriber:
         """Waits for the first queue to have something, then takes as much as is there and wanted."""
         for queue in self._queues:
             if queue not in self._waiting:
-                self._waiting[queue] = asyncio.create_task(
-                    self._receive(queue, min(count, BATCH), self._wait_seconds)
-                )
+                self._waiting[queue] = asyncio.create_task(self._receive(queue, min(count, BATCH), self._wait_seconds))
         await asyncio.wait(self._waiting.values(), timeout=block_seconds, return_when=asyncio.FIRST_COMPLETED)
         full = self._collect()
         wanted = count - len(self._unread)
@@ -103,7 +113,7 @@ class SqsSubscriber:
         self._queues.append(self._queues.pop(0))
 
     def _collect(self) -> list[str]:
-        """Takes over what calls have brought; the queues that had a full batch, so may have more. Raises `BrokerAway`."""
+        """Forgets calls that have ended; the queues that had a full batch, so may have more. Raises `BrokerAway`."""
         full: list[str] = []
         errors: list[BaseException] = []
         for queue, call in [*self._waiting.items(), *((None, call) for call in self._more)]:
@@ -117,13 +127,14 @@ class SqsSubscriber:
             if error is not None:
                 errors.append(error)
                 continue
-            self._keep(call.result())
-            full += [queue] if queue is not None and len(call.result()) == BATCH else []
+            full += [queue] if queue is not None and call.result() else []
         if errors:
             raise errors[0]
         return full
 
-    async def _receive(self, queue: str, count: int, wait_seconds: int) -> list[Delivery]:
+    async def _receive(self, queue: str, count: int, wait_seconds: int) -> bool:
+        """Brings up to `count` deliveries, for whoever reads next; whether they were so many."""
+        asked_at = self._clock()
         told = await self._receiver.on(
             queue,
             "receive_message",
@@ -139,12 +150,13 @@ class SqsSubscriber:
                 nonsense.append(message["ReceiptHandle"])
             else:
                 found.append(one)
-                self._received_at[one.receipt] = self._clock()
+                self._holds[one.receipt] = _Hold(asked_at, self._clock() + self._lease_seconds)
+        self._keep(found)
         if nonsense:
             self.nonsense += len(nonsense)
             log.warning("nonsense_messages_removed", queue=queue, messages=len(nonsense), total=self.nonsense)
             await self._each(queue, "delete_message_batch", [(receipt, {}) for receipt in nonsense])
-        return found
+        return len(found) == count
 
     def _keep(self, found: Collection[Delivery]) -> None:
         if found:
@@ -170,14 +182,15 @@ class SqsSubscriber:
     async def _give_back(self) -> None:
         given, self._unread = list(self._unread), deque()
         for one in given:
-            self._received_at.pop(one.receipt, None)
+            self._holds.pop(one.receipt, None)
         await self._tell("change_message_visibility_batch", [(one, {"VisibilityTimeout": 0}) for one in given])
 
     def _seconds_for(self, one: Delivery) -> int:
-        """A lease, or what is left of the longest time that SQS allows; 0: nothing is."""
-        since = self._received_at.get(one.receipt)
-        held = 0.0 if since is None else self._clock() - since
-        return max(0, min(self._lease_seconds, math.floor(HELD_SECONDS_MAX - held) - 1))
+        """A lease, or what is left of the longest time that SQS allows; 0: nothing is, or it is ours no more."""
+        hold, now = self._holds.get(one.receipt), self._clock()
+        if hold is None or now >= hold.until:
+            return 0
+        return max(0, min(self._lease_seconds, math.floor(HELD_SECONDS_MAX - (now - hold.since)) - 1))
 
     async def _tell(self, operation: str, asked: Sequence[tuple[Delivery, dict[str, Any]]]) -> None:
         by_queue = sorted(asked, key=lambda pair: pair[0].queue)

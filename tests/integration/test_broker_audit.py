@@ -117,7 +117,7 @@ async def _deliver(settings: Settings, worker_id: UUID, ids: Sequence[UUID]) -> 
         published = await relay.publish("default", [(job_id, 0) for job_id in ids], 10)
         delivered = await consumer.read(10, 1)
         assert len(delivered) == len(ids)
-        return published.receipts
+        return [receipt for receipt in published.receipts if receipt is not None]
     finally:
         await consumer.close()
         await relay.close()

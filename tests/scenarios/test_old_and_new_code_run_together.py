@@ -111,9 +111,7 @@ class Load:
         raise AssertionError(f"a submit failed everywhere: {refused}")
 
 
-async def test_a_release_rolls_out_over_its_schema_under_load(
-    empty: Settings, old_code: Path, tmp_path: Path
-) -> None:
+async def test_a_release_rolls_out_over_its_schema_under_load(empty: Settings, old_code: Path, tmp_path: Path) -> None:
     journal = tmp_path / "journal"
     with Stack(empty, tmp_path / "old-logs", old_code) as old, Stack(empty, tmp_path / "new-logs") as new:
         assert old.run("migrate").returncode == 0

@@ -7,10 +7,11 @@ import time
 from uuid import UUID, uuid4
 
 import pytest
+from pydantic import SecretStr
 
 from app.domain.errors import BrokerAway
 from app.settings import Settings
-from app.transport.base import Delivery, Publisher, Subscriber
+from app.transport.base import Delivery, Published, Publisher, Subscriber
 from app.transport.connect import publisher, subscriber
 from tests.integration.brokers.conftest import QUEUE, Open
 from workers.dev.embedded import free_port
@@ -30,7 +31,7 @@ async def publish(relay: Publisher, count: int, queue: str = QUEUE, *, window: i
     return rows
 
 
-async def offer(relay: Publisher, rows: list[Fence], queue: str = QUEUE, *, window: int = WINDOW):  # noqa: ANN201
+async def offer(relay: Publisher, rows: list[Fence], queue: str = QUEUE, *, window: int = WINDOW) -> Published:
     answer = await relay.publish(queue, rows, window)
     if answer.changed:
         await relay.read_all(queue, WINDOW)
@@ -132,7 +133,9 @@ async def test_a_cancelled_read_loses_nothing(relay: Publisher, worker: Open) ->
         rows |= set(await publish(relay, 3))
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
-        seen |= fences(await reader.read(10, WAIT_SECONDS))
+        found = await reader.read(10, WAIT_SECONDS)
+        seen |= fences(found)
+        await reader.acknowledge(found)
     seen |= fences(await receive(reader, len(rows - seen)))
     assert seen == rows
 
@@ -166,7 +169,8 @@ async def test_the_oldest_tells_what_has_left(relay: Publisher, worker: Open) ->
 
 async def test_a_broker_that_cannot_be_reached_is_away_and_not_waited_for(broker: Settings) -> None:
     nowhere = f"127.0.0.1:{free_port()}"
-    gone = broker.model_copy(update={"redis_url": _secret(f"redis://{nowhere}/0"), "sqs_endpoint_url": f"http://{nowhere}"})
+    addresses = {"redis_url": SecretStr(f"redis://{nowhere}/0"), "sqs_endpoint_url": f"http://{nowhere}"}
+    gone = broker.model_copy(update=addresses)
     relay, reader = publisher(gone), subscriber(gone, uuid4(), [QUEUE])
     async with asyncio.timeout(10):
         with pytest.raises(BrokerAway):
@@ -175,9 +179,3 @@ async def test_a_broker_that_cannot_be_reached_is_away_and_not_waited_for(broker
             await reader.read(1, WAIT_SECONDS)
         await relay.close()
         await reader.close()
-
-
-def _secret(text: str):  # noqa: ANN202
-    from pydantic import SecretStr
-
-    return SecretStr(text)

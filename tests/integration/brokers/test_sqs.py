@@ -90,15 +90,20 @@ async def test_a_message_is_held_no_longer_than_sqs_allows(sqs: Settings, monkey
         return await whole(self, queue, operation, **arguments)
 
     monkeypatch.setattr(SqsClient, "on", noting)
-    clock = Clock()
-    relay, reader = SqsPublisher(sqs), SqsSubscriber(sqs, uuid4(), [QUEUE], clock=clock)
+    clock, hour = Clock(), 3_600
+    relay = SqsPublisher(sqs)
+    reader = SqsSubscriber(sqs.model_copy(update={"lease_seconds": float(hour)}), uuid4(), [QUEUE], clock=clock)
     await relay.publish(QUEUE, [(uuid4(), 1)], WINDOW)
     held = await receive(reader, 1)
-    for at in (0, HELD_SECONDS_MAX - 60, HELD_SECONDS_MAX - 2, HELD_SECONDS_MAX - 1, HELD_SECONDS_MAX + 60):
+    ends = HELD_SECONDS_MAX
+    for at in (*range(0, ends, hour // 2), ends - 60, ends - 1, ends, ends + 60):
         clock.now = 1_000.0 + at
         await reader.renew(held)
-    assert asked == [2, 2, 1]
+    assert asked == [hour] * 22 + [hour - 1, hour // 2 - 1, 59]
+    asked.clear()
     await reader.acknowledge(held)
+    await reader.renew(held)
+    assert asked == []
     await relay.close()
     await reader.close()
 
