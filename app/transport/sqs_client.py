@@ -113,8 +113,8 @@ class SqsClient:
     async def _opened(self) -> Any:
         async with self._opening:
             if self._client is None:
-                create: Callable[..., Any] = AioSession().create_client  # pyright: ignore[reportUnknownMemberType]  # its **kwargs
-                made = create("sqs", endpoint_url=self._settings.sqs_endpoint_url, config=self._config)
+                session: Any = AioSession()  # typed by us: its **kwargs
+                made = session.create_client("sqs", endpoint_url=self._settings.sqs_endpoint_url, config=self._config)
                 self._client = await self._open.enter_async_context(made)
             return self._client
 

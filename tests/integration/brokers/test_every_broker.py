@@ -40,14 +40,16 @@ async def offer(relay: Publisher, rows: list[Fence], queue: str = QUEUE, *, wind
 
 
 async def receive(reader: Subscriber, count: int, seconds: float = SOON_SECONDS) -> list[Delivery]:
-    """So many deliveries, whether the broker gives them to a read or to who takes over what idles."""
-    found: list[Delivery] = []
+    """Deliveries of so many rows, whether the broker gives them to a read or to who takes over what idles.
+
+    Of a row that comes again on a slow machine, its lease being over, the last delivery.
+    """
+    found: dict[Fence, Delivery] = {}
     end = time.monotonic() + seconds
-    while len(found) < count and time.monotonic() < end:
-        found += await reader.read(count - len(found), 0.1)
-        if len(found) < count:
-            found += await reader.reclaim(count - len(found), LEASE_SECONDS)
-    return found
+    while (left := count - len(found)) > 0 and time.monotonic() < end:
+        came = await reader.read(left, 0.1) or await reader.reclaim(left, LEASE_SECONDS)
+        found |= {(one.job_id, one.attempt): one for one in came}
+    return list(found.values())
 
 
 def fences(deliveries: list[Delivery]) -> set[Fence]:
@@ -146,13 +148,14 @@ async def test_a_queue_holds_no_more_than_its_window(relay: Publisher, worker: O
     assert (len(answer.receipts), answer.length) == (25, 25)
     assert (await offer(relay, rows[25:], window=25)).receipts == []
     reader = worker()
-    await reader.acknowledge(await receive(reader, 20))
+    first = await receive(reader, 20)
+    await reader.acknowledge(first)
     published = 0
     async with asyncio.timeout(SOON_SECONDS):  # a broker may know only after a moment that there is room
         while published < 15:
             await asyncio.sleep(0.02)
             published += len((await offer(relay, rows[25 + published :], window=25)).receipts)
-    assert fences(await receive(reader, 20)) == set(rows[20:])
+    assert fences(first) | fences(await receive(reader, 20)) == set(rows)
 
 
 async def test_the_oldest_tells_what_has_left(relay: Publisher, worker: Open) -> None:
