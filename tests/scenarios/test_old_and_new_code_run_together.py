@@ -74,13 +74,15 @@ class Load:
     def __init__(self, journal: Path, urls: list[str]) -> None:
         self.urls = urls
         self.submitted = 0
+        self._stopping = False
         self._journal = journal
         self._http = httpx.AsyncClient(timeout=5, verify=False)
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        """Returns once the submit under way is answered. Raises what ended the load."""
+        self._stopping = True
+        await self._task
         await self._http.aclose()
 
     def raise_failure(self) -> None:
@@ -91,6 +93,8 @@ class Load:
         loop = asyncio.get_running_loop()
         began = loop.time()
         for nth in itertools.count():
+            if self._stopping:
+                return
             await asyncio.sleep(max(0.0, began + nth / PER_SECOND - loop.time()))
             await self._submit(str(uuid4()))
             self.submitted += 1
