@@ -68,16 +68,17 @@ async def _at(*, finished: int, waiting: int) -> Window:
 
 
 async def _held(seconds: float) -> float:
-    """A window before the snapshot is taken, and the last while it is held."""
-    async with _filled(finished=FEW, waiting=FEW + int((seconds + 2 * WINDOW_SECONDS) * FASTEST_PER_SECOND)) as stack:
+    """A window before the snapshot is taken, and the last while it is held, as long as a machine's moods."""
+    length = max(WINDOW_SECONDS, seconds / 6)
+    async with _filled(finished=FEW, waiting=FEW + int((seconds + length) * FASTEST_PER_SECOND)) as stack:
         await until_working(stack)
         await asyncio.sleep(SETTLE_SECONDS)
-        calm = await window(stack, WINDOW_SECONDS)
+        calm = await window(stack, length)
         connection = await asyncpg.connect(stack.settings.database_url.get_secret_value())
         async with connection.transaction(isolation="repeatable_read"):
             await connection.fetchval("SELECT count(*) FROM leases")
-            await asyncio.sleep(seconds - WINDOW_SECONDS)
-            held = await window(stack, WINDOW_SECONDS)
+            await asyncio.sleep(seconds - length)
+            held = await window(stack, length)
         await connection.close()
     return held.per_second / calm.per_second
 
