@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, Self
 from urllib.parse import urlsplit
@@ -75,6 +76,13 @@ class Settings(BaseSettings):
             raise ValueError("has a host or a port that cannot be read")
         return url
 
+    @field_validator("sqs_endpoint_url")
+    @classmethod
+    def _endpoint(cls, url: str | None) -> str | None:
+        if url is not None and not (url.startswith(("http://", "https://")) and _is_address(url)):
+            raise ValueError("must be an http:// or https:// address")
+        return url
+
     @field_validator("failpoints")
     @classmethod
     def _of_ours(cls, folder: str) -> str:
@@ -88,6 +96,8 @@ class Settings(BaseSettings):
             raise ValueError("heartbeat_seconds < suspect_seconds < lease_seconds must hold")
         if self.backoff_base_seconds > self.backoff_cap_seconds:
             raise ValueError("backoff_base_seconds must not exceed backoff_cap_seconds")
+        if self.transport == "sqs" and find_spec("aiobotocore") is None:
+            raise ValueError("transport sqs needs the extra of that name: outlast[sqs]")
         return self
 
     @property

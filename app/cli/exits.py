@@ -51,8 +51,8 @@ def say(text: str) -> None:
 
 def absence(away: DependencyAway) -> str:
     """Which server does not answer, where to look for its address, and what was heard instead."""
-    server, setting = ("the broker", "REDIS") if isinstance(away, BrokerAway) else ("PostgreSQL", "DATABASE")
-    return f"{server} (OUTLAST_{setting}_URL) does not answer: {away}"
+    server = "the broker" if isinstance(away, BrokerAway) else "PostgreSQL"
+    return f"{server} ({away.setting}) does not answer: {away}"
 
 
 def exit_code_of(command: Callable[[], object]) -> int:

@@ -140,7 +140,9 @@ class FailpointRaised(OutlastError):
 
 
 class DependencyAway(OutlastError):
-    """A server we need does not answer."""
+    """A server we need does not answer. `setting` is where its address comes from."""
+
+    setting = "OUTLAST_DATABASE_URL"
 
 
 class DatabaseAway(DependencyAway):
@@ -153,3 +155,5 @@ class SharedSession(DatabaseAway):
 
 class BrokerAway(DependencyAway):
     """The broker does not answer or refuses the command."""
+
+    setting = "OUTLAST_REDIS_URL"

@@ -37,13 +37,19 @@ NO_QUEUE = (
 Call = Callable[..., Awaitable[dict[str, Any]]]
 
 
-class NoQueue(BrokerAway):
+class SqsAway(BrokerAway):
+    """SQS does not answer, or refuses."""
+
+    setting = "OUTLAST_SQS_ENDPOINT_URL, AWS's region and credentials"
+
+
+class NoQueue(SqsAway):
     """The queue is not there; whoever meets this makes it again."""
 
 
 @asynccontextmanager
 async def broker_named() -> AsyncIterator[None]:
-    """Turns the driver's ways of saying "gone" and "refused" into `BrokerAway`, a missing queue into `NoQueue`."""
+    """Turns the driver's ways of saying "gone" and "refused" into `SqsAway`, a missing queue into `NoQueue`."""
     try:
         yield
     except ClientError as error:
@@ -51,9 +57,9 @@ async def broker_named() -> AsyncIterator[None]:
         code = str(told.get("Code", ""))
         if code in NO_QUEUE:
             raise NoQueue(code) from error
-        raise BrokerAway(f"refused: {code}: {told.get('Message', '')}"[:500]) from error
+        raise SqsAway(f"refused: {code}: {told.get('Message', '')}"[:500]) from error
     except (BotoCoreError, OSError, TimeoutError) as error:
-        raise BrokerAway(f"{type(error).__name__}: {error}") from error
+        raise SqsAway(f"{type(error).__name__}: {error}") from error
 
 
 class SqsClient:
@@ -74,13 +80,13 @@ class SqsClient:
         self._urls: dict[str, str] = {}
 
     async def call(self, operation: str, **arguments: Any) -> dict[str, Any]:
-        """One call, such as `list_queues`. Raises `BrokerAway`, `NoQueue`."""
+        """One call, such as `list_queues`. Raises `SqsAway`, `NoQueue`."""
         async with self._together, broker_named():
             call: Call = getattr(await self._opened(), operation)
             return await call(**arguments)
 
     async def on(self, queue: str, operation: str, **arguments: Any) -> dict[str, Any]:
-        """One call about a queue, which is made when it is missing, also when it was lost. Raises `BrokerAway`."""
+        """One call about a queue, which is made when it is missing, also when it was lost. Raises `SqsAway`."""
         try:
             return await self.call(operation, QueueUrl=await self._url(queue), **arguments)
         except NoQueue:
@@ -140,7 +146,7 @@ class SqsClient:
         policy = told.get("Attributes", {}).get("RedrivePolicy")
         most = int(json.loads(policy).get("maxReceiveCount", RECEIVES_LEAST)) if policy else RECEIVES_LEAST
         if most < RECEIVES_LEAST:
-            raise BrokerAway(
+            raise SqsAway(
                 f"refused: {url.rpartition('/')[2]} gives messages up after {most} deliveries; at least "
                 f"{RECEIVES_LEAST}, or no redrive policy: when a job is given up is not the queue's to say"
             )

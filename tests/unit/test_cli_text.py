@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 import typer
 
+from app import settings
 from app.cli.dead_replay import rate_of
 from app.cli.exits import ExitCode, exit_code_of, read_settings
 from app.cli.formats import aligned, cell
@@ -84,6 +85,8 @@ def test_an_argument_that_is_not_utf_8_is_refused() -> None:
     [
         ("DATABASE_URL", "nonsense", "must begin with postgresql://"),
         ("REDIS_URL", "http://127.0.0.1", "must begin with redis://"),
+        ("SQS_ENDPOINT_URL", "127.0.0.1:4566", "must be an http:// or https:// address"),
+        ("SQS_PREFIX", "ours.", "String should match pattern"),
         ("DATABASE_URL", "postgresql://u:geheim@127.0.0.1:port/x", "has a host or a port that cannot be read"),
         ("DATABASE_URL", "postgresql://u:geheim@127.0.0.1:99999/x", "has a host or a port that cannot be read"),
         ("REDIS_URL", "redis://:geheim@[::1/0", "has a host or a port that cannot be read"),
@@ -102,6 +105,15 @@ def test_an_address_that_is_none_is_a_usage_error_that_names_the_setting_and_no_
 def test_several_hosts_are_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OUTLAST_DATABASE_URL", "postgresql://u:p@a:5432,b:5433/x")
     read_settings()
+
+
+def test_sqs_without_its_extra_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("OUTLAST_TRANSPORT", "sqs")
+    read_settings()
+    none: dict[str, object] = {}
+    monkeypatch.setattr(settings, "find_spec", none.get)
+    assert exit_code_of(read_settings) == ExitCode.USAGE
+    assert "outlast[sqs]" in capsys.readouterr().err
 
 
 def test_a_server_that_is_away_is_named_with_where_its_address_comes_from(capsys: pytest.CaptureFixture[str]) -> None:
