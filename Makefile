@@ -6,10 +6,23 @@ BIN := .venv/bin
 TESTS ?= tests
 DATA ?= .outlast
 
+IMAGE ?= outlast:local
+# Of the build: --build-arg BASE_IMAGE=..., --build-arg PACKAGE_INDEX=..., --no-cache.
+BUILD_FLAGS ?=
+# A file of certificates that the build trusts, where the network has some of its own.
+CA_BUNDLE ?=
+
 UV := $(shell uv --version >/dev/null 2>&1 && command -v uv || echo .venv-tools/bin/uv)
 
 # Hundreds of processes are started here: where no bytecode may be written, half of their work is to compile.
 unexport PYTHONDONTWRITEBYTECODE
+
+COMPOSE = $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose) \
+	--project-name $(PROJECT) --env-file $(CURDIR)/compose/.env --file compose/compose.yaml $(if $(CHAOS),--file compose/chaos.yaml)
+PROJECT ?= outlast
+API_PORT_1 ?= 8080
+export API_PORT_1
+export OUTLAST_IMAGE = $(IMAGE)
 
 .DEFAULT_GOAL := help
 
@@ -60,6 +73,28 @@ demo: setup ## Tickets through throttling, crashes and a dead letter, up to its 
 .PHONY: dev
 dev: setup ## API, relay, workers, PostgreSQL and Redis on this machine, in DATA
 	$(BIN)/outlast dev --data $(DATA)
+
+.PHONY: image
+image: ## The image of every role, as IMAGE
+	@test -z "$(CA_BUNDLE)" || cp "$(CA_BUNDLE)" ca-bundle.crt
+	@trap 'test -z "$(CA_BUNDLE)" || rm -f ca-bundle.crt' EXIT; docker build $(BUILD_FLAGS) --tag $(IMAGE) .
+
+compose/.env:
+	@umask 077; word() { $(PYTHON) -c 'import secrets; print(secrets.token_hex(32))'; }; \
+	printf 'OUTLAST_API_TOKEN=%s\nPOSTGRES_PASSWORD=%s\n' "$$(word)" "$$(word)" > $@
+
+.PHONY: up
+up: compose/.env $(if $(filter outlast:local,$(IMAGE)),image) ## The image and all it needs, in containers; its token is in compose/.env
+	$(COMPOSE) up --detach
+	$(PYTHON) compose/ready.py http://127.0.0.1:$(API_PORT_1)/readyz 180
+
+.PHONY: down
+down: compose/.env ## Removes these containers, their network and their data
+	$(COMPOSE) --profile metrics down --volumes --remove-orphans
+
+.PHONY: containers
+containers: setup ## The image and the whole of it in containers, killed, cut off, upgraded; skipped without an engine
+	$(BIN)/python -m tests.containers
 
 .PHONY: bench
 bench: setup ## What it costs, how fast it is, beside other libraries: one table, and bench/out/latest.json
