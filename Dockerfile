@@ -16,13 +16,12 @@ WORKDIR /build
 COPY pyproject.toml uv.lock ca-bundle.crt* ./
 RUN set -eu; \
     if [ -f ca-bundle.crt ]; then export SSL_CERT_FILE=/build/ca-bundle.crt PIP_CERT=/build/ca-bundle.crt; fi; \
-    if [ -n "$PACKAGE_INDEX" ]; then export PIP_INDEX_URL="$PACKAGE_INDEX" UV_DEFAULT_INDEX="$PACKAGE_INDEX"; fi; \
     python3 -m venv tools; \
-    tools/bin/python -m pip install --quiet --no-cache-dir "uv==$UV_VERSION"; \
+    tools/bin/python -m pip install --quiet --no-cache-dir ${PACKAGE_INDEX:+-i "$PACKAGE_INDEX"} "uv==$UV_VERSION"; \
     tools/bin/uv export --quiet --frozen --no-dev --extra sqs --no-emit-project --output-file locked.txt; \
     tools/bin/uv venv --quiet --python "$(command -v python3)" /opt/outlast; \
     tools/bin/uv pip install --quiet --no-cache --no-deps --no-build --require-hashes \
-      --python /opt/outlast/bin/python --requirements locked.txt
+      --python /opt/outlast/bin/python ${PACKAGE_INDEX:+--default-index "$PACKAGE_INDEX"} --requirements locked.txt
 
 # Of AWS's services only SQS is spoken to, and those that credentials come from. Symbols of compiled modules are for
 # debuggers.

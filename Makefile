@@ -110,6 +110,10 @@ bench-full: setup ## The same with a million jobs and three times each; seconds 
 soak: setup ## Half an hour at 70 % of what can be done, and whether anything grows
 	$(BIN)/python -m bench.soak
 
+.PHONY: terraform
+terraform: ## Formatting, validation, tests and plans of deploy/terraform; TF_PLUGIN_DIR where there is no registry
+	deploy/terraform/check.sh
+
 .PHONY: clean
 clean: ## Removes the environment and caches, and nothing that holds data
 	rm -rf .venv .venv-tools .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist

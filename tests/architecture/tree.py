@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 OURS = ("app", "workers", "migrations", "tests", "examples", "bench")
 
-_LEFT_OUT = {".git", ".venv", ".venv-tools", "__pycache__", ".outlast", "out", "dist"}
+_LEFT_OUT = {".git", ".venv", ".venv-tools", "__pycache__", ".outlast", ".terraform", "out", "dist"}
 _CACHES = ("_cache", ".hypothesis", ".egg-info")
 
 
