@@ -43,7 +43,7 @@ locals {
     }] : []
   }
 
-  healthz = "import urllib.request as web; web.urlopen('http://127.0.0.1:${local.api_port}/healthz', timeout=4)"
+  healthy = ["CMD", "python", "-m", "workers.healthy"]
 
   handlers = distinct(flatten([for group in values(var.workers) : group.handlers]))
 
@@ -93,7 +93,7 @@ module "api" {
   sidecars            = [module.metrics.sidecar]
   ecr_repository_arns = var.ecr_repository_arns
   stop_seconds        = 30
-  health_command      = ["CMD", "python", "-c", local.healthz]
+  health_command      = local.healthy
   port                = local.api_port
   target_group_arn    = module.edge.target_group_arn
   subnet_ids          = module.network.task_subnet_ids
@@ -111,6 +111,7 @@ module "relay" {
   tasks               = 2 # one leads, one stands by
   image               = var.image
   command             = ["relay"]
+  health_command      = local.healthy
   user                = var.container_user
   cpu                 = var.relay.cpu
   memory              = var.relay.memory
@@ -137,6 +138,7 @@ module "worker" {
   tasks            = each.value.tasks_min
   image            = var.image
   command          = ["worker", "--processes", tostring(each.value.processes)]
+  health_command   = local.healthy
   user             = var.container_user
   cpu              = each.value.cpu
   memory           = each.value.memory

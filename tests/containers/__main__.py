@@ -25,7 +25,7 @@ from tests.containers.box import LABEL
 from tests.containers.builds import AGAIN, OURS, BuildFailed, NoImages
 from tests.containers.docker_cli import docker
 from tests.containers.engine import NoEngine, engine
-from tests.containers.previous import unpack_previous
+from tests.previous import unpack_previous
 from tests.processes import ROOT
 
 LIMIT_SECONDS = 540.0

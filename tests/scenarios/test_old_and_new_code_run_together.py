@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import shutil
-import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 from uuid import uuid4
@@ -19,7 +17,8 @@ from app.store.database import Database, connect
 from app.store.revision import HEAD, REVISIONS
 from tests.client import journal_of
 from tests.databases import in_database
-from tests.processes import ROOT, Process, Stack
+from tests.previous import CODE, unpack_previous
+from tests.processes import Process, Stack
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -38,23 +37,11 @@ SELECT (SELECT count(*) FROM outcomes WHERE state = 'done') AS done,
 
 @pytest.fixture(scope="module")
 def old_code(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The last commit before the newest revision of the schema came."""
-    [newest] = (ROOT / "migrations" / "versions").glob(f"{HEAD}_*.py")
-    if shutil.which("git") is None or not (ROOT / ".git").exists():
-        pytest.skip("SKIPPED, NOT SHOWN: old and new code together; this needs git and the history of the project")
-    came = _git("log", "--diff-filter=A", "--format=%H", "--", str(newest.relative_to(ROOT))).split()
-    if not came or not _git("rev-list", "--max-count=2", came[-1]).split()[1:]:
-        pytest.skip("SKIPPED, NOT SHOWN: old and new code together; the history does not reach back that far")
+    """As it was before the newest revision of the schema."""
     folder = tmp_path_factory.mktemp("old") / "code"
-    folder.mkdir()
-    archive = subprocess.run(["git", "archive", f"{came[-1]}~1"], cwd=ROOT, check=True, capture_output=True).stdout
-    subprocess.run(["tar", "-x", "-C", str(folder)], input=archive, check=True)
+    if not unpack_previous(folder, [*CODE, "tests"]):
+        pytest.skip("SKIPPED, NOT SHOWN: old and new code together; this takes git and the history of the project")
     return folder
-
-
-def _git(*words: str) -> str:
-    told = subprocess.run(["git", *words], cwd=ROOT, check=False, capture_output=True, text=True)
-    return told.stdout if told.returncode == 0 else ""
 
 
 @pytest.fixture

@@ -12,14 +12,15 @@ from app.transport.base import Publisher, Subscriber
 from app.transport.connect import publisher, subscriber
 
 QUEUE = "mails.out"
+LEASE_SECONDS = 3.0
 
 Open = Callable[..., Subscriber]
 
 
 @pytest.fixture(params=["redis", "sqs"])
 def broker(request: pytest.FixtureRequest, settings: Settings) -> Settings:
-    """Settings for a broker that holds nothing of ours, with a lease of a second."""
-    more = {"lease_seconds": 1.0, "suspect_seconds": 0.5, "block_seconds": 0.5, "transport": request.param}
+    """Settings for a broker that holds nothing of ours, with a short lease."""
+    more = {"lease_seconds": LEASE_SECONDS, "block_seconds": 0.5, "transport": request.param}
     if request.param == "sqs":
         more |= {"sqs_endpoint_url": request.getfixturevalue("sqs_url"), "sqs_prefix": f"t{uuid4().hex[:12]}-"}
     return settings.model_copy(update=more)

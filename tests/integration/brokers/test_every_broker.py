@@ -13,13 +13,12 @@ from app.domain.errors import BrokerAway
 from app.settings import Settings
 from app.transport.base import Delivery, Published, Publisher, Subscriber
 from app.transport.connect import publisher, subscriber
-from tests.integration.brokers.conftest import QUEUE, Open
+from tests.integration.brokers.conftest import LEASE_SECONDS, QUEUE, Open
 from workers.dev.embedded import free_port
 
 WINDOW = 1_000
 WAIT_SECONDS = 0.5
-LEASE_SECONDS = 1.0
-SOON_SECONDS = 6.0
+SOON_SECONDS = 12.0
 
 Fence = tuple[UUID, int]
 
@@ -67,7 +66,7 @@ async def test_what_is_published_is_read_once_with_its_ids(relay: Publisher, wor
     assert fences(found) == set(rows)
     assert {one.queue for one in found} == {QUEUE}
     await reader.acknowledge(found)
-    await nothing_comes(reader, 2 * LEASE_SECONDS)
+    await nothing_comes(reader, 1.5 * LEASE_SECONDS)
 
 
 async def test_a_read_waits_for_the_first_and_gives_no_more_than_asked_for(relay: Publisher, worker: Open) -> None:
@@ -98,11 +97,12 @@ async def test_what_is_renewed_stays(relay: Publisher, worker: Open) -> None:
     await publish(relay, 12)
     mine, other = worker(), worker()
     held = await receive(mine, 12)
-    for _ in range(8):
+    end = time.monotonic() + 2 * LEASE_SECONDS
+    while time.monotonic() < end:
         await mine.renew(held)
-        await nothing_comes(other, LEASE_SECONDS / 4)
+        await nothing_comes(other, LEASE_SECONDS / 10)
     await mine.acknowledge(held)
-    await nothing_comes(other, 2 * LEASE_SECONDS)
+    await nothing_comes(other, 1.5 * LEASE_SECONDS)
 
 
 async def test_who_lost_an_entry_takes_nothing_away_from_who_has_it(relay: Publisher, worker: Open) -> None:
@@ -179,6 +179,7 @@ async def test_a_broker_that_cannot_be_reached_is_away_and_not_waited_for(broker
         with pytest.raises(BrokerAway):
             await offer(relay, [(uuid4(), 1)])
         with pytest.raises(BrokerAway):
-            await reader.read(1, WAIT_SECONDS)
+            while True:  # what a call comes to that outlasts its read, the next one says
+                assert await reader.read(1, WAIT_SECONDS) == []
         await relay.close()
         await reader.close()

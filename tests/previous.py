@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import tarfile
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -14,12 +15,12 @@ CODE = ("app", "workers", "migrations", "outlast.py")
 GIT_SECONDS = 60.0
 
 
-def unpack_previous(folder: Path) -> bool:
-    """Puts it into `folder`; False where the history does not reach that far, or there is none."""
+def unpack_previous(folder: Path, parts: Sequence[str] = CODE) -> bool:
+    """Puts these parts of it into `folder`; False where the history does not reach that far, or there is none."""
     added = _git("log", "--format=%H", "--diff-filter=A", "--", f"migrations/versions/{HEAD}_*.py").decode().split()
     if not added:
         return False
-    tree = _git("archive", "--format=tar", f"{added[-1]}^", *CODE)
+    tree = _git("archive", "--format=tar", f"{added[-1]}^", *parts)
     if not tree:
         return False
     with tarfile.open(fileobj=BytesIO(tree)) as tar:
