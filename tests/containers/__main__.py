@@ -61,22 +61,25 @@ def scenarios(began: float) -> int:
         seconds = builds.build(tag, bases, "--no-cache")
         say(began, f"built {tag} in {seconds:.0f} s: {size(tag) / 1e6:.0f} MB")
     folder = Path(tempfile.mkdtemp(prefix="outlast-containers-"))
-    previous = folder / "previous"
-    builds.stock(previous if unpack_previous(previous) else None)
-    os.environ.update(SETTINGS)
-    os.environ.update(
-        CONTAINERS_POSTGRES_IMAGE=bases.postgres,
-        CONTAINERS_REDIS_IMAGE=bases.redis,
-        CONTAINERS_LOGS=str(folder / "logs"),
-    )
-    if not previous.exists():
-        os.environ["CONTAINERS_NO_PREVIOUS"] = "1"
-    with swept():
-        code = pytest(began)
-    if code != 0:
-        print(f"logs of the containers: {folder / 'logs'}", flush=True)
-    else:
-        shutil.rmtree(folder)
+    code = FAILED
+    try:
+        previous = folder / "previous"
+        reaches_back = unpack_previous(previous)
+        builds.stock(previous if reaches_back else None)
+        os.environ.update(SETTINGS)
+        os.environ.update(
+            CONTAINERS_POSTGRES_IMAGE=bases.postgres,
+            CONTAINERS_REDIS_IMAGE=bases.redis,
+            CONTAINERS_LOGS=str(folder / "logs"),
+            CONTAINERS_PREVIOUS=str(reaches_back),
+        )
+        with swept():
+            code = pytest(began)
+    finally:
+        if code == 0:
+            shutil.rmtree(folder)
+        else:
+            print(f"logs of the containers: {folder / 'logs'}", flush=True)
     say(began, "over")
     return code
 

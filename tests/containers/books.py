@@ -65,5 +65,6 @@ def close(callers: Callers, *, seconds: float = DONE_SECONDS) -> Books:
     )
     assert books.repeated <= books.again, f"repeated in silence: {books}"
     crew.audit()
-    print(f"{callers.prefix}: {books}, submits retried {callers.retried}, replayed {callers.replayed}")
+    submits = f"{callers.per_second:.0f} submits/s, retried {callers.retried}, replayed {callers.replayed}"
+    print(f"{callers.prefix}: {books}, {submits}")
     return books

@@ -57,7 +57,8 @@ def bases(environment: Mapping[str, str]) -> Bases:
         return Bases(postgres, redis, flags)
     try:
         for image in (REDIS, POSTGRES):
-            docker("pull", "--quiet", image, seconds=PULL_SECONDS)
+            if not docker("images", "--quiet", image):
+                docker("pull", "--quiet", image, seconds=PULL_SECONDS)
     except DockerFailed as error:
         print(f"no registry: {str(error).strip()[-200:]}", flush=True)
         return _made_here(flags)

@@ -10,6 +10,8 @@ import pytest
 
 from app.store.revision import HEAD, REVISIONS
 from tests.containers.books import close
+from tests.containers.box import Box
+from tests.containers.builds import PREVIOUS
 from tests.containers.callers import Callers
 from tests.containers.docker_cli import until
 from tests.containers.site import Crew, Ground
@@ -18,7 +20,7 @@ pytestmark = pytest.mark.timeout(300)
 
 PER_SECOND = 100
 MIGRATORS = 3
-ON_PREVIOUS_CODE = {"PYTHONPATH": "/srv/previous"}
+PREVIOUS_CODE = f"/srv/{PREVIOUS}"
 
 
 def test_every_service_restarted_under_load_fails_no_submit_and_charges_nothing(crew: Crew) -> None:
@@ -33,11 +35,12 @@ def test_every_service_restarted_under_load_fails_no_submit_and_charges_nothing(
 
 def test_an_upgrade_from_the_schema_and_the_code_before_charges_nothing(ground: Ground, logs: Path) -> None:
     """Old containers run on while several replicas migrate, and are then replaced one by one."""
-    if "CONTAINERS_NO_PREVIOUS" in os.environ:
+    if os.environ["CONTAINERS_PREVIOUS"] != "True":
         pytest.skip("this checkout has no history, so there is no code of before to upgrade from")
-    old = Crew(ground, logs / "upgrade", database="upgraded", mark="old-", environment=ON_PREVIOUS_CODE)
+    old = Crew(ground, logs / "upgrade", database="upgraded", mark="old-", environment={"PYTHONPATH": PREVIOUS_CODE})
     with old as crew:
         assert revision(crew) == REVISIONS[-2]
+        assert all(runs_previous_code(box) for box in crew.boxes)
         with Callers(crew, "upgraded", effects=2, pause_seconds=0.05) as callers:
             with callers.steadily(25):
                 until(lambda: len(callers.accepted) > 50, 60, what="errands of the old crew")
@@ -52,6 +55,11 @@ def test_an_upgrade_from_the_schema_and_the_code_before_charges_nothing(ground: 
                     crew.replace(box)
                     crew.until_ok()
             close(callers).nothing_charged()
+        assert not any(runs_previous_code(box) for box in crew.boxes)
+
+
+def runs_previous_code(box: Box) -> bool:
+    return box.run("python", "-c", "import app; print(app.__file__)").stdout.startswith(PREVIOUS_CODE)
 
 
 def revision(crew: Crew) -> str:

@@ -55,6 +55,12 @@ def fences(deliveries: list[Delivery]) -> set[Fence]:
     return {(one.job_id, one.attempt) for one in deliveries}
 
 
+async def until_told(reader: Subscriber) -> None:
+    """Reads on: what a call comes to that outlasts its read, the next one says."""
+    while True:
+        assert await reader.read(1, WAIT_SECONDS) == []
+
+
 async def nothing_comes(reader: Subscriber, seconds: float) -> None:
     assert await receive(reader, 1, seconds) == []
 
@@ -179,7 +185,6 @@ async def test_a_broker_that_cannot_be_reached_is_away_and_not_waited_for(broker
         with pytest.raises(BrokerAway):
             await offer(relay, [(uuid4(), 1)])
         with pytest.raises(BrokerAway):
-            while True:  # what a call comes to that outlasts its read, the next one says
-                assert await reader.read(1, WAIT_SECONDS) == []
+            await until_told(reader)
         await relay.close()
         await reader.close()
