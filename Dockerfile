@@ -24,11 +24,12 @@ RUN set -eu; \
       --python /opt/outlast/bin/python ${PACKAGE_INDEX:+--default-index "$PACKAGE_INDEX"} --requirements locked.txt
 
 # Of AWS's services only SQS is spoken to, and those that credentials come from. Symbols of compiled modules are for
-# debuggers.
+# debuggers, and packages' own tests for those who make them.
 RUN set -eu; \
     packages=$(/opt/outlast/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
     find "$packages/botocore/data" -mindepth 1 -maxdepth 1 -type d \
       ! -name sqs ! -name sts ! -name 'sso*' ! -name signin -exec rm -r {} +; \
+    find "$packages" -type d \( -name tests -o -name testing \) -prune -exec rm -r {} +; \
     if command -v strip > /dev/null; then find "$packages" -name '*.so' -exec strip --strip-unneeded {} +; fi
 
 COPY app src/app

@@ -37,6 +37,7 @@ SELECT application_name FROM pg_stat_activity
 WHERE state LIKE 'idle in transaction%' AND datname = current_database() AND application_name LIKE 'outlast %'
 """
 
+SOCKETS_AT_FIRST = 3  # a heart's loop, and its first connection
 SOCKETS_MORE = 16  # connections are made when they are first needed, and kept: a pool, the broker's, the callers'
 GROWTH = 1.2
 
@@ -51,10 +52,10 @@ class Weight:
 
 
 def weigh(site: Site) -> dict[int, Weight]:
-    """Every process at work, children included, by its pid; a child that is kept ready has no connection yet."""
+    """Every process at work, children included, by its pid. One that is kept ready or just begins is not yet."""
     pids = [pid for one in site.stack.processes if one.alive() for pid in (one.pid, *children(one.pid))]
     weights = {pid: _weight(pid) for pid in pids}
-    return {pid: weight for pid, weight in weights.items() if weight is not None and weight.sockets}
+    return {pid: weight for pid, weight in weights.items() if weight is not None and weight.sockets > SOCKETS_AT_FIRST}
 
 
 async def look(world: World, before: Mapping[int, Weight]) -> list[Finding]:
