@@ -103,8 +103,9 @@ class SqsPublisher:
         """Receipts in the order of the rows, None for one that was refused, and why the first was."""
         entries = [{"Id": str(nth), "MessageBody": body_of(*row)} for nth, row in enumerate(rows)]
         answers = await self._client.on_each(queue, "send_message_batch", entries)
-        if answers and all(isinstance(answer, BrokerAway) for answer in answers):
-            raise answers[0]  # pyright: ignore[reportGeneralTypeIssues]  # all of them are errors
+        away = [answer for answer in answers if isinstance(answer, BrokerAway)]
+        if away and len(away) == len(answers):
+            raise away[0]
         accepted: set[int] = set()
         refused: str | None = None
         for answer in answers:
